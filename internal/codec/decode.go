@@ -234,7 +234,8 @@ func (d *decoder) field(f *field, v reflect.Value) error {
 		}
 		v = v.Field(n)
 	}
-	if !v.CanSet() {
+	// An embedded struct that is not exported cannot be set, its exported fields can.
+	if !v.CanSet() && (f.plan.kind != reflect.Struct || f.plan.decodes || d.b[d.at] == raw.CodeNil) {
 		return inside("."+f.name, fmt.Errorf("field of type %s is not exported", v.Type()))
 	}
 	if err := d.value(f.plan, v); err != nil {
@@ -245,7 +246,7 @@ func (d *decoder) field(f *field, v reflect.Value) error {
 
 // intoInterface reads into what a pointer in v points at, or sets v to the value itself.
 func (d *decoder) intoInterface(p *plan, v reflect.Value) error {
-	if inner := v.Elem(); inner.Kind() == reflect.Pointer && !inner.IsNil() {
+	if inner := v.Elem(); p.typ != errorType && inner.Kind() == reflect.Pointer && !inner.IsNil() {
 		target := planOf(inner.Type())
 		if target.err != nil {
 			return target.err
