@@ -161,7 +161,7 @@ func FuzzDecode(f *testing.F) {
 			require.NoError(t, err)
 			assert.Equal(t, fmt.Sprint(v), fmt.Sprint(v2))
 		}
-		for _, into := range []any{new(order), new(kinds), new(any), new(map[any]any), new([]map[string]time.Time), new(hooked), new(node), new(error), new(asArray)} {
+		for _, into := range []any{new(order), new(kinds), new(any), new(map[any]any), new([]map[string]time.Time), new(hooked), new(node), new(error), new(asArray), new(mapper), new([]mapper)} {
 			calm(Decode(b, into))
 		}
 	})

@@ -72,7 +72,7 @@ func (d *decoder) value(p *plan, v reflect.Value) error {
 		return d.value(p.elem, v.Elem())
 	case p.kind == reflect.Interface:
 		return d.intoInterface(p, v)
-	case p.decodes || t.Kind == raw.Ext:
+	case p.decodes:
 		return d.byLibrary(v.Addr().Interface())
 	}
 	d.at = next

@@ -327,3 +327,34 @@ func TestLongValuesAreCutInErrors(t *testing.T) {
 	_, err := decodeInto[int](t, strings.Repeat("x", 1000))
 	assert.Less(t, len(err.Error()), 120)
 }
+
+// mapper reads a map by the library's own means.
+type mapper struct{ M map[string]any }
+
+func (m *mapper) DecodeMsgpack(d *msgpack.Decoder) (err error) {
+	m.M, err = d.DecodeMap()
+	return err
+}
+
+// Row 71: the library looks for a map's length inside an extension, whose content no walk has checked.
+func TestAnExtensionIsNotReadAsAMap_Row71(t *testing.T) {
+	for name, b := range map[string][]byte{
+		"a map of 4 Gi in an extension":       {0xd7, 5, 0xdf, 0xff, 0xff, 0xff, 0xff, 0, 0, 0},
+		"a map of 4 Gi in a time":             {0xd7, 0xff, 0xdf, 0xff, 0xff, 0xff, 0xff, 0, 0, 0},
+		"a map that holds one of 4 Gi":        {0xd7, 0xff, 0x81, 0xa0, 0xdf, 0xff, 0xff, 0xff, 0xff, 0},
+		"an extension of nothing, then a map": {0xc7, 0, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, into := range []any{new(mapper), new(map[string]int), new(map[string]any), new(map[int]string), new(order), new([]int), new(int), new(string)} {
+				assert.Error(t, Decode(b, into), "%T", into)
+			}
+		})
+	}
+}
+
+func TestATimeInsideATypesOwnDecoderIsRead(t *testing.T) {
+	at := time.Unix(1<<31, 600_000_000)
+	var m mapper
+	require.NoError(t, Decode(marshal(t, map[string]any{"at": at, "then": 5}), &m))
+	assert.Equal(t, map[string]any{"at": at, "then": int8(5)}, m.M)
+}
