@@ -42,7 +42,6 @@ type order struct {
 	Wait    time.Duration
 	Sum     [4]byte
 	Hidden  int `msgpack:"-"`
-	secret  int
 	Nothing *int
 }
 

@@ -144,16 +144,15 @@ func (d *decoder) list(p *plan, v reflect.Value, t raw.Token) error {
 	if isBytes && t.Kind != raw.Bin && t.Kind != raw.Str || !isBytes && t.Kind != raw.Array {
 		return d.misfit(t, p.typ)
 	}
-	if p.kind == reflect.Array {
-		if t.Len > v.Len() {
-			return fmt.Errorf("%d elements do not fit %s", t.Len, p.typ)
-		}
-		v.SetZero()
-	} else {
-		v.Set(reflect.MakeSlice(p.typ, t.Len, t.Len))
+	if p.kind == reflect.Array && t.Len > v.Len() {
+		return fmt.Errorf("%d elements do not fit %s", t.Len, p.typ)
+	}
+	v.SetZero()
+	if p.kind == reflect.Slice {
+		makeSlice(v, t.Len)
 	}
 	if isBytes {
-		copy(v.Slice(0, t.Len).Bytes(), d.b[d.at-t.Len:d.at])
+		copy(v.Bytes(), d.b[d.at-t.Len:d.at])
 		return nil
 	}
 	for i := range t.Len {
@@ -162,6 +161,16 @@ func (d *decoder) list(p *plan, v reflect.Value, t raw.Token) error {
 		}
 	}
 	return nil
+}
+
+// makeSlice sets v, a nil slice, to one of n elements.
+func makeSlice(v reflect.Value, n int) {
+	if n == 0 {
+		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+		return
+	}
+	v.Grow(n)
+	v.SetLen(n)
 }
 
 // mapping reads the pairs of a map; those that v has already stay.

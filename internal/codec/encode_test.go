@@ -60,7 +60,7 @@ func TestValuesThatCannotBeEncodedAreErrors(t *testing.T) {
 		"a map in itself":                {byName, "holds itself"},
 		"a chain of 65":                  {chain(65), "nests too deep"},
 		"a type that is its own pointer": {pointer, "points at nothing but itself"},
-		"a type that embeds itself":      {embedsItself{}, "embeds itself"},
+		"a type that embeds itself":      {embedsItself{embedsItself: nil}, "embeds itself"},
 		"interned strings": {struct {
 			S string `msgpack:",intern"`
 		}{"x"}, "intern is not supported"},
@@ -127,14 +127,14 @@ type (
 // What the library writes by its rules for fields is what Decode reads.
 func TestFieldsAreNamedAsTheLibraryNamesThem(t *testing.T) {
 	for name, v := range map[string]any{
-		"embedded and tagged": &tagged{inner: inner{1, 2}, Renamed: "r", Alias: 3},
+		"embedded and tagged": &tagged{inner: inner{1, 2}, Renamed: "r", Alias: 3, private: 4},
 		"omitted":             &tagged{},
 		"shadowed":            &shadowing{B: 1, promoted: promoted{2, 3}},
 		"inlined":             &inlining{B: 1, promoted: promoted{C: 3}},
 		"not inlined":         &separate{Exported{5}},
 		"pointer":             &pointing{&Exported{5}, 6},
 		"nil pointer":         &pointing{nil, 6},
-		"array":               &asArray{P: 1, Q: 2},
+		"array":               &asArray{_msgpack: struct{}{}, P: 1, Q: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, err := Append(nil, v)

@@ -47,12 +47,13 @@ type source struct {
 	bytes.Reader
 	size int
 	exts [][2]int // where the contents of extensions begin and end, in order
+	next int      // index in exts of the first that is not behind the source
 }
 
 func (s *source) reset(b []byte) {
 	s.Reader.Reset(b)
 	s.size = len(b)
-	s.exts = s.exts[:0]
+	s.exts, s.next = s.exts[:0], 0
 	for i := 0; i < len(b); {
 		t, next := raw.Next(b, i)
 		if t.Kind == raw.Ext {
@@ -66,10 +67,10 @@ var errInsideExt = errors.New("an extension is not a map")
 
 func (s *source) ReadByte() (byte, error) {
 	at := s.size - s.Len()
-	for len(s.exts) > 0 && s.exts[0][1] <= at {
-		s.exts = s.exts[1:]
+	for s.next < len(s.exts) && s.exts[s.next][1] <= at {
+		s.next++
 	}
-	if len(s.exts) > 0 && s.exts[0][0] <= at {
+	if s.next < len(s.exts) && s.exts[s.next][0] <= at {
 		return 0, errInsideExt
 	}
 	return s.Reader.ReadByte()
