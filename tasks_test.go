@@ -19,7 +19,7 @@ import (
 
 func init() {
 	for _, r := range []task.Runner{
-		Echo{}, Meet{}, Fail{}, Who{}, Exit{}, Signal{}, Spin{}, Print{}, Chan{}, Blob{}, Mark{}, Deaf{}, Poll{}, DeadlineTo{}, Slow{}, Inside{}, Noisy{},
+		Echo{}, Meet{}, Fail{}, Who{}, Exit{}, Signal{}, Spin{}, Print{}, Chan{}, Blob{}, Mark{}, Deaf{}, Poll{}, DeadlineTo{}, Slow{}, Inside{}, Noisy{}, Bytes{},
 	} {
 		task.Register(r)
 	}
@@ -313,3 +313,8 @@ func (n Noisy) Run(context.Context, task.Info) (any, error) {
 	bufio.NewReader(second).ReadString('\n')
 	return nil, nil
 }
+
+// Bytes returns what it carries.
+type Bytes struct{ Data []byte }
+
+func (b Bytes) Run(context.Context, task.Info) (any, error) { return b.Data, nil }
