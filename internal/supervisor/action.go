@@ -10,7 +10,7 @@ import (
 // A key names one worker process for the pool's whole life.
 type key struct {
 	index      int
-	generation uint64 // counts the spawns of the index, from 1
+	generation uint64 // counts the spawns of the pool, from 1
 }
 
 // What can happen to the machine.

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 )
 
@@ -12,13 +13,16 @@ const (
 )
 
 // An eventQueue logs events and hands them to OnEvent, one at a time, in order,
-// on a goroutine of its own: a slow OnEvent, or a log that blocks, holds up nobody. put and close are the loop's.
+// on a goroutine of its own: a slow OnEvent, or a log that blocks, holds up nobody.
 type eventQueue struct {
 	onEvent func(Event)
 	logger  *slog.Logger
+	ended   chan struct{}
+
+	mu      sync.Mutex // of what follows
 	waiting chan Event
 	dropped uint64
-	ended   chan struct{}
+	closed  bool
 }
 
 func newEventQueue(onEvent func(Event), logger *slog.Logger) *eventQueue {
@@ -32,6 +36,11 @@ func newEventQueue(onEvent func(Event), logger *slog.Logger) *eventQueue {
 
 // put never blocks: when maxEvents wait, the event is dropped, and the next that is not says how many were.
 func (q *eventQueue) put(e Event) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
 	e.Time, e.Dropped = time.Now(), q.dropped
 	select {
 	case q.waiting <- e:
@@ -51,7 +60,12 @@ func (q *eventQueue) run() {
 	}
 }
 
-func (q *eventQueue) close() { close(q.waiting) }
+func (q *eventQueue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	close(q.waiting)
+}
 
 // settle waits until the last event is delivered, but not for long: its caller may be OnEvent itself.
 func (q *eventQueue) settle() {

@@ -37,6 +37,7 @@ type machine struct {
 	random func() float64 // in [0,1)
 	phase  phase
 	slots  []slot
+	spawns uint64 // so far
 	asked  uint64 // numbers the wishes, so that they are granted in order
 	builds []int  // that have not been dropped
 	reload *reload
@@ -68,12 +69,11 @@ const (
 
 // A slot is one worker index.
 type slot struct {
-	index      int
-	generation uint64 // of the latest spawn
-	build      int    // what a restart runs
-	next       *process
-	serving    *process
-	retiring   []*process
+	index    int
+	build    int // what a restart runs
+	next     *process
+	serving  *process
+	retiring []*process
 
 	why Reason    // for the next spawn
 	due time.Time // of the next spawn, or the earliest time of a planned one; zero: none is due
@@ -254,9 +254,9 @@ func (m *machine) spawn(s *slot, why Reason) {
 	if why == Reloaded {
 		build = m.reload.build
 	}
-	s.generation++
+	m.spawns++
 	s.due = time.Time{}
-	s.next = &process{key: key{s.index, s.generation}, build: build, why: why, deadline: m.now.Add(m.startTimeout)}
+	s.next = &process{key: key{s.index, m.spawns}, build: build, why: why, deadline: m.now.Add(m.startTimeout)}
 	m.do(spawn{s.next.key, build})
 }
 

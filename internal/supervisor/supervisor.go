@@ -39,7 +39,7 @@ type Supervisor struct {
 	files   *files
 	pool    *poolSocket
 	events  *eventQueue
-	outputs outputs
+	outputs *outputs
 	builds  atomic.Int64
 
 	inbox   chan event
