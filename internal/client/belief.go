@@ -98,6 +98,8 @@ func (e evidence) delivery() Delivery {
 		return MayHaveRun
 	case e.readKnown && e.id > e.lastRead:
 		return NotRun
+	case e.readKnown:
+		return MayHaveRun
 	case e.end == reset && !e.shared && e.sent == whole:
 		return NotRun // part of the frame was unread when the worker died
 	}

@@ -64,7 +64,7 @@ func (l *link) evidence(id uint64, sent extent, cause error) evidence {
 
 func endOf(err error) ending {
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		return eof
 	case errors.Is(err, syscall.ECONNRESET):
 		return reset
