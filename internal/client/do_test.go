@@ -52,7 +52,7 @@ func TestACallBringsItsAnswer(t *testing.T) {
 
 func TestACallThatEndsWithItsCallerSaysSo(t *testing.T) {
 	p := newPool(t, 1, 8)
-	gone := make(chan struct{})
+	read, gone := make(chan struct{}), make(chan struct{})
 	p.worker(0, func(c *fakeConn, pkg protocol.Package) error {
 		if pkg.Meta[protocol.MetaCancel] != "1" || pkg.Alone {
 			return c.refuse(pkg.ID, protocol.StatusIllegal, fmt.Sprintf("meta %v, alone %v", pkg.Meta, pkg.Alone))
@@ -61,6 +61,7 @@ func TestACallThatEndsWithItsCallerSaysSo(t *testing.T) {
 			_ = readUntilEOF(c) // the connection is closed when the caller's context ends
 			close(gone)
 		})
+		close(read)
 		<-gone
 		return errHangUp
 	})
@@ -72,7 +73,7 @@ func TestACallThatEndsWithItsCallerSaysSo(t *testing.T) {
 		_, f := p.client.Do(ctx, call)
 		done <- f
 	}()
-	require.Eventually(t, func() bool { return len(done) > 0 || p.table.Workers() == 1 }, limit, time.Millisecond)
+	<-read
 	cancel()
 	f := <-done
 	require.ErrorIs(t, f, context.Canceled)
@@ -135,26 +136,26 @@ func TestWhatACallerMayBelieve(t *testing.T) {
 		{name: "no greeting in time", pool: func(p *pool) { p.listen(0); p.row(0, 1) }, call: short,
 			status: -7, want: NotRun, words: "before a worker was reached"},
 		{name: "the greeting is none", pool: func(p *pool) {
-			p.worker(0, echo).greet = func(c *fakeConn) error { return c.refuse(1, -4, "") }
+			p.raw(0, func(c *fakeConn) error { return c.refuse(1, -4, "") })
 		}, status: -7, want: NotRun, words: "no greeting"},
 		{name: "the frame does not fit the socket in time", pool: func(p *pool) {
 			p.client.cfg.MaxPackageSize = 8 << 20
-			p.worker(0, echo).greet = func(c *fakeConn) error {
+			p.raw(0, func(c *fakeConn) error {
 				g := c.greeting()
 				g.MaxPackageSize = 8 << 20
 				if err := c.write(protocol.AppendGreeting(nil, g)); err != nil {
 					return err
 				}
 				return waitForHangUp(c)
-			}
+			})
 		}, call: func(call *Call) { call.Payload = text(strings.Repeat(big, 50)); short(call) },
 			status: -7, want: NotRun, words: "before worker 0"},
 		{name: "the frame is over the worker's own limit", pool: func(p *pool) {
-			p.worker(0, echo).greet = func(c *fakeConn) error {
+			p.raw(0, func(c *fakeConn) error {
 				g := c.greeting()
 				g.MaxPackageSize = 512
 				return c.write(protocol.AppendGreeting(nil, g))
-			}
+			})
 		}, call: func(call *Call) { call.Payload = text(big) }, status: -8, want: NotRun, words: "limit is 512"},
 		{name: "-2", pool: answer(-2, "full"), status: -2, want: NotRun, words: "full"},
 		{name: "-3", pool: answer(-3, "cut short"), status: -3, want: NotRun, words: "cut short"},
@@ -168,7 +169,7 @@ func TestWhatACallerMayBelieve(t *testing.T) {
 		{name: "-8", pool: answer(-8, "too large"), status: -8, want: NotRun, words: "too large"},
 		{name: "-9", pool: answer(-9, "result too large"), status: -9, want: Ran, words: "result too large"},
 		{name: "the worker dies with the frame unread", pool: func(p *pool) {
-			p.worker(0, echo).greet = unreadThenClosed
+			p.raw(0, unreadThenClosed)
 		}, status: -7, want: NotRun, words: "worker 0 (pid 1001) was lost"},
 		{name: "the worker dies with the frame read", pool: func(p *pool) { p.worker(0, hangUp) },
 			status: -7, want: MayHaveRun, words: "was lost"},
@@ -287,13 +288,9 @@ func TestAnIdleConnectionOfADrainedWorkerIsNoFailure_Row58(t *testing.T) {
 	_, f := p.client.Do(t.Context(), syncCall(""))
 	require.Nil(t, f)
 	for generation := uint64(2); generation < 6; generation++ {
-		// The successor takes the listener over; the old one drains after that.
-		_ = old.listener.SetDeadline(time.Unix(1, 0))
-		old.mu.Lock()
-		require.NoError(t, old.listener.SetDeadline(time.Time{}))
-		old.mu.Unlock()
+		listener := old.handOver()
 		require.NoError(t, conn.drain(0))
-		next := p.serve(0, generation, old.listener, p.row(0, generation), old.handle)
+		next := p.serve(0, generation, listener, p.row(0, generation), old.handle)
 		reply, f := p.client.Do(t.Context(), syncCall("again"))
 		require.Nil(t, f, "%v", f)
 		require.Equal(t, "again", textOf(reply))

@@ -82,8 +82,18 @@ func (p *pool) worker(index int, handle handler) *fake {
 	return p.serve(index, 1, p.listen(index), p.row(index, 1), handle)
 }
 
+// raw starts a fake worker that does nothing on a connection but what greet does.
+func (p *pool) raw(index int, greet func(*fakeConn) error) *fake {
+	p.t.Helper()
+	return p.start(&fake{index: index, generation: 1, listener: p.listen(index), row: p.row(index, 1), greet: greet})
+}
+
 func (p *pool) serve(index int, generation uint64, l *net.UnixListener, row sharedstate.Row, handle handler) *fake {
-	f := &fake{t: p.t, index: index, generation: generation, row: row, listener: l, handle: handle}
+	return p.start(&fake{index: index, generation: generation, row: row, listener: l, handle: handle})
+}
+
+func (p *pool) start(f *fake) *fake {
+	f.t, f.stopped = p.t, make(chan struct{})
 	f.tasks.Go(f.accept)
 	p.t.Cleanup(f.close)
 	return f
@@ -100,6 +110,7 @@ type fake struct {
 	row        sharedstate.Row
 	listener   *net.UnixListener
 	handle     handler
+	stopped    chan struct{}           // closed when it accepts no more
 	greet      func(c *fakeConn) error // instead of the greeting and the reading
 	accepted   atomic.Int64
 	packages   atomic.Int64
@@ -115,7 +126,16 @@ type fakeConn struct {
 	mu    sync.Mutex // one write at a time
 }
 
+// handOver stops accepting and returns the listener for a successor.
+func (f *fake) handOver() *net.UnixListener {
+	require.NoError(f.t, f.listener.SetDeadline(time.Unix(1, 0)))
+	<-f.stopped
+	require.NoError(f.t, f.listener.SetDeadline(time.Time{}))
+	return f.listener
+}
+
 func (f *fake) accept() {
+	defer close(f.stopped)
 	for {
 		conn, err := f.listener.AcceptUnix()
 		if err != nil {
@@ -190,12 +210,12 @@ func (c *fakeConn) refuse(id uint64, s protocol.Status, text string) error {
 	return c.respond(protocol.Response{ID: id, Status: s, Data: protocol.AppendText(nil, text)})
 }
 
-// drain closes the reading side and gives notice of the last id read.
+// drain gives notice of the last id read and closes the reading side, whose reader then hangs up.
 func (c *fakeConn) drain(last uint64) error {
-	if err := sys.CloseRead(c.conn); err != nil {
+	if err := c.write(protocol.AppendNotice(nil, last)); err != nil {
 		return err
 	}
-	return c.write(protocol.AppendNotice(nil, last))
+	return sys.CloseRead(c.conn)
 }
 
 // echo answers with the payload.
