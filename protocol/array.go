@@ -1,9 +1,13 @@
 package protocol
 
-import "fmt"
+import (
+	"fmt"
 
-// An array hands out the elements of a body, each walked once. A fault of the format keeps
-// the elements behind it from being read; a wrong element does not, so that an id can still be found.
+	"github.com/taskd-go/task/internal/raw"
+)
+
+// An array hands out the elements of a body, each walked once. A fault of the format ends
+// it; an element that is merely wrong does not, so that an id behind it can still be found.
 type array struct {
 	body []byte
 	at   int // index of the next element
@@ -12,33 +16,33 @@ type array struct {
 	err  *Error // the first thing found wrong
 }
 
-// openArray begins a body that is an array of at least least elements.
+// openArray begins a body that is an array of least or more elements.
 func openArray(what string, body []byte, least int) array {
 	a := array{body: body}
-	n, head, ok := arrayHead(body)
+	head, at := raw.Next(body, 0)
 	switch {
 	case len(body) == 0:
-		a.fail("%s is empty, an array of at least %d elements is needed", what, least)
-	case !ok:
-		a.fail("%s begins with msgpack code 0x%02x, an array of at least %d elements is needed", what, body[0], least)
-	case n < least:
-		a.fail("%s has %d elements, at least %d are needed", what, n, least)
-	case n > len(body)-head:
-		a.fail("%s claims %d elements in %d bytes", what, n, len(body))
+		a.fail("%s is empty, it must be an array of %d or more elements", what, least)
+	case head.Kind != raw.Array:
+		a.fail("%s begins with the code 0x%02x, it must be an array of %d or more elements", what, body[0], least)
+	case head.Len < least:
+		a.fail("%s has %d elements, %d are needed", what, head.Len, least)
+	case head.Len > len(body)-at:
+		a.fail("%s claims %d elements in %d bytes", what, head.Len, len(body))
 	default:
-		a.at, a.left = head, n
+		a.at, a.left = at, head.Len
 	}
 	return a
 }
 
-// next returns the next element, nil behind the last one and after a fault.
+// next returns the next element as bytes, nil behind the last one and after a fault.
 func (a *array) next() []byte {
 	if a.left == 0 {
 		return nil
 	}
-	end, fault := walk(a.body, a.at, MaxDepth-1)
-	if fault != sound {
-		a.fail("%s", fault.text(a.body, end))
+	end, fault := raw.Walk(a.body, a.at, MaxDepth-1)
+	if fault != raw.Sound {
+		a.fail("%s", faultText(fault, a.body, end))
 		a.left = 0
 		return nil
 	}
@@ -54,19 +58,19 @@ func (a *array) fail(format string, args ...any) {
 	}
 }
 
-// uint, int, bool and text read the next element as what name stands for.
+// uint, int, bool and text read the next element; name says what it stands for.
 
 func (a *array) uint(name string) uint64 {
 	v := a.next()
 	if v == nil {
 		return 0
 	}
-	n, ok := readUint(v)
-	if !ok {
+	t, _ := raw.Next(v, 0)
+	if t.Kind != raw.Uint {
 		a.wrong(name, v, "an integer of at least 0")
 		return 0
 	}
-	return n
+	return t.Bits
 }
 
 func (a *array) int(name string) int64 {
@@ -74,7 +78,8 @@ func (a *array) int(name string) int64 {
 	if v == nil {
 		return 0
 	}
-	n, ok := readInt(v)
+	t, _ := raw.Next(v, 0)
+	n, ok := t.Int64()
 	if !ok {
 		a.wrong(name, v, "an integer of 64 bits with sign")
 		return 0
@@ -84,10 +89,14 @@ func (a *array) int(name string) int64 {
 
 func (a *array) bool(name string) bool {
 	v := a.next()
-	if v != nil && v[0] != codeFalse && v[0] != codeTrue {
+	if v == nil {
+		return false
+	}
+	t, _ := raw.Next(v, 0)
+	if t.Kind != raw.Bool {
 		a.wrong(name, v, "a bool")
 	}
-	return v != nil && v[0] == codeTrue
+	return t.Kind == raw.Bool && t.Bits == 1
 }
 
 func (a *array) text(name string) []byte {
@@ -95,11 +104,12 @@ func (a *array) text(name string) []byte {
 	if v == nil {
 		return nil
 	}
-	s, ok := readString(v)
-	if !ok {
+	t, _ := raw.Next(v, 0)
+	if t.Kind != raw.Str {
 		a.wrong(name, v, "a str")
+		return nil
 	}
-	return s
+	return v[len(v)-t.Len:]
 }
 
 func (a *array) wrong(name string, v []byte, rule string) {
@@ -123,22 +133,18 @@ func (a *array) end(status Status) error {
 
 // describe names a value in an error.
 func describe(v []byte) string {
-	if bits, negative, ok := number(v); ok {
-		if negative {
-			return fmt.Sprint(int64(bits))
-		}
-		return fmt.Sprint(bits)
+	switch t, next := raw.Next(v, 0); t.Kind {
+	case raw.Uint:
+		return fmt.Sprint(t.Bits)
+	case raw.Int:
+		return fmt.Sprint(int64(t.Bits))
+	case raw.Bool:
+		return fmt.Sprint(t.Bits == 1)
+	case raw.Str:
+		return fmt.Sprintf("the str %.40q", v[next-t.Len:next])
+	case raw.Array, raw.Map:
+		return fmt.Sprintf("a %s of %d", t.Kind, t.Len)
+	default:
+		return fmt.Sprintf("a msgpack %s", t.Kind)
 	}
-	if s, ok := readString(v); ok {
-		return fmt.Sprintf("the str %.40q", s)
-	}
-	switch v[0] {
-	case codeNil:
-		return "nil"
-	case codeFalse:
-		return "false"
-	case codeTrue:
-		return "true"
-	}
-	return fmt.Sprintf("of msgpack code 0x%02x", v[0])
 }

@@ -3,6 +3,8 @@ package protocol
 import (
 	"encoding/binary"
 	"time"
+
+	"github.com/taskd-go/task/internal/raw"
 )
 
 // Version is the number that begins every package and response.
@@ -55,7 +57,7 @@ func AppendHead(dst []byte, p *Package) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, p.ID)
 	dst = append(dst, 0xd3)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(p.Expire))
-	return appendString(dst, p.Task)
+	return raw.AppendStr(dst, p.Task)
 }
 
 // AppendTail appends everything behind the payload: nothing when p has neither meta nor limits.
@@ -65,9 +67,9 @@ func AppendTail(dst []byte, p *Package) []byte {
 		dst = appendMeta(dst, p.Meta)
 	}
 	if n >= 8 {
-		dst = append(dst, 0x92)
-		dst = appendInt(dst, int64(p.Soft))
-		dst = appendInt(dst, int64(p.Hard))
+		dst = raw.AppendArrayHead(dst, 2)
+		dst = raw.AppendInt(dst, int64(p.Soft))
+		dst = raw.AppendInt(dst, int64(p.Hard))
 	}
 	return dst
 }
@@ -85,12 +87,12 @@ func (p *Package) elements() int {
 
 func appendMeta(dst []byte, meta map[string]string) []byte {
 	if len(meta) == 0 {
-		return append(dst, codeNil)
+		return append(dst, raw.CodeNil)
 	}
-	dst = appendMapHead(dst, len(meta))
+	dst = raw.AppendMapHead(dst, len(meta))
 	for k, v := range meta {
-		dst = appendString(dst, k)
-		dst = appendString(dst, v)
+		dst = raw.AppendStr(dst, k)
+		dst = raw.AppendStr(dst, v)
 	}
 	return dst
 }
@@ -140,55 +142,48 @@ func (a *array) packageType() (t Type, alone bool) {
 	return Type(n), alone
 }
 
-// meta reads a map of strings. All of them share one allocation; of pairs with one key the last counts.
+// meta reads a map of strings, which share one allocation; of pairs with one key the last counts.
 func (a *array) meta() map[string]string {
 	v := a.next()
-	if v == nil || v[0] == codeNil {
+	if v == nil || v[0] == raw.CodeNil {
 		return nil
 	}
-	n, head, ok := mapHead(v)
+	head, at := raw.Next(v, 0)
 	switch {
-	case !ok:
+	case head.Kind != raw.Map:
 		a.wrong("package meta", v, "a map or nil")
 		return nil
-	case n > MaxMeta:
-		a.fail("package meta has %d pairs, at most %d are allowed", n, MaxMeta)
+	case head.Len > MaxMeta:
+		a.fail("package meta has %d pairs, at most %d are allowed", head.Len, MaxMeta)
 		return nil
-	case n == 0:
+	case head.Len == 0:
 		return nil
 	}
 	all := string(v)
-	m := make(map[string]string, n)
-	for at := head; n > 0; n-- {
-		key, next, ok := a.metaString(v, at, all)
-		if !ok {
+	m := make(map[string]string, head.Len)
+	for range head.Len {
+		key, behindKey := raw.Next(v, at)
+		value, behind := raw.Next(v, behindKey)
+		switch {
+		case key.Kind != raw.Str:
+			a.wrong("a key of the package meta", v[at:], "a str")
+			return nil
+		case value.Kind != raw.Str:
+			a.wrong("a value of the package meta", v[behindKey:], "a str")
 			return nil
 		}
-		m[key], at, ok = a.metaString(v, next, all)
-		if !ok {
-			return nil
-		}
+		m[all[behindKey-key.Len:behindKey]] = all[behind-value.Len : behind]
+		at = behind
 	}
 	return m
 }
 
-// metaString reads the str at v[at:], of which all is a copy.
-func (a *array) metaString(v []byte, at int, all string) (s string, next int, ok bool) {
-	next, _ = walk(v, at, MaxDepth)
-	content, ok := readString(v[at:next])
-	if !ok {
-		a.wrong("a key or value of the package meta", v[at:next], "a str")
-		return "", next, false
-	}
-	return all[next-len(content) : next], next, true
-}
-
 func (a *array) limits() (soft, hard time.Duration) {
 	v := a.next()
-	if v == nil || v[0] == codeNil {
+	if v == nil || v[0] == raw.CodeNil {
 		return 0, 0
 	}
-	if n, _, ok := arrayHead(v); !ok || n != 2 {
+	if head, _ := raw.Next(v, 0); head.Kind != raw.Array || head.Len != 2 {
 		a.wrong("package limits", v, "an array [soft, hard] or nil")
 		return 0, 0
 	}

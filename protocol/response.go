@@ -1,6 +1,10 @@
 package protocol
 
-import "math"
+import (
+	"math"
+
+	"github.com/taskd-go/task/internal/raw"
+)
 
 // A Response answers one package; with ID 0 it is a greeting (OK) or a notice (not OK).
 type Response struct {
@@ -13,21 +17,18 @@ type Response struct {
 
 // Text returns Data as a string when it is one, else "".
 func (r *Response) Text() string {
-	if len(r.Data) == 0 {
+	t, next := raw.Next(r.Data, 0)
+	if t.Kind != raw.Str || next != len(r.Data) {
 		return ""
 	}
-	if n, fault := walk(r.Data, 0, MaxDepth); fault != sound || n != len(r.Data) {
-		return ""
-	}
-	s, _ := readString(r.Data)
-	return string(s)
+	return string(r.Data[next-t.Len:])
 }
 
 // AppendResponse appends r as a body.
 func AppendResponse(dst []byte, r *Response) []byte {
 	dst = AppendResponseHead(dst, r.ID, r.OK, r.Status)
 	if len(r.Data) == 0 {
-		dst = append(dst, codeNil)
+		dst = append(dst, raw.CodeNil)
 	} else {
 		dst = append(dst, r.Data...)
 	}
@@ -37,21 +38,17 @@ func AppendResponse(dst []byte, r *Response) []byte {
 // AppendResponseHead appends everything in front of the data; one msgpack value and
 // AppendResponseTail's bytes follow. So a result is encoded straight into the frame.
 func AppendResponseHead(dst []byte, id uint64, ok bool, s Status) []byte {
-	dst = append(dst, 0x96, Version)
-	dst = appendUint(dst, id)
-	if ok {
-		dst = append(dst, codeTrue)
-	} else {
-		dst = append(dst, codeFalse)
-	}
-	return appendInt(dst, int64(s))
+	dst = append(raw.AppendArrayHead(dst, 6), Version)
+	dst = raw.AppendUint(dst, id)
+	dst = raw.AppendBool(dst, ok)
+	return raw.AppendInt(dst, int64(s))
 }
 
 // AppendResponseTail appends what stands behind the data.
-func AppendResponseTail(dst []byte, taskID uint64) []byte { return appendUint(dst, taskID) }
+func AppendResponseTail(dst []byte, taskID uint64) []byte { return raw.AppendUint(dst, taskID) }
 
 // AppendText appends s as a msgpack str: the message of a refusal.
-func AppendText(dst []byte, s string) []byte { return appendString(dst, s) }
+func AppendText(dst []byte, s string) []byte { return raw.AppendStr(dst, s) }
 
 // ParseResponse reads a body whole, in one walk. The error is an *Error with StatusProtocol, and
 // with the id where that could be read. It allocates only for an error.
@@ -96,11 +93,11 @@ type Greeting struct {
 func AppendGreeting(dst []byte, g Greeting) []byte {
 	start := len(dst)
 	dst = AppendResponseHead(BeginFrame(dst), 0, true, StatusOK)
-	dst = append(dst, 0x94)
-	dst = appendInt(dst, int64(g.Index))
-	dst = appendUint(dst, g.Generation)
-	dst = appendInt(dst, int64(g.PID))
-	dst = appendInt(dst, int64(g.MaxPackageSize))
+	dst = raw.AppendArrayHead(dst, 4)
+	dst = raw.AppendInt(dst, int64(g.Index))
+	dst = raw.AppendUint(dst, g.Generation)
+	dst = raw.AppendInt(dst, int64(g.PID))
+	dst = raw.AppendInt(dst, int64(g.MaxPackageSize))
 	return endSmallFrame(AppendResponseTail(dst, 0), start)
 }
 
@@ -108,7 +105,7 @@ func AppendGreeting(dst []byte, g Greeting) []byte {
 func AppendNotice(dst []byte, lastRead uint64) []byte {
 	start := len(dst)
 	dst = AppendResponseHead(BeginFrame(dst), 0, false, StatusBusy)
-	dst = appendUint(dst, lastRead)
+	dst = raw.AppendUint(dst, lastRead)
 	return endSmallFrame(AppendResponseTail(dst, 0), start)
 }
 
@@ -134,11 +131,9 @@ func ParseGreeting(r *Response) (g Greeting, ok bool) {
 
 // ParseNotice reads a response as a notice; ok is false when it is none.
 func ParseNotice(r *Response) (lastRead uint64, ok bool) {
-	if r.ID != 0 || r.OK || r.Status != StatusBusy || len(r.Data) == 0 {
+	t, next := raw.Next(r.Data, 0)
+	if r.ID != 0 || r.OK || r.Status != StatusBusy || t.Kind != raw.Uint || next != len(r.Data) {
 		return 0, false
 	}
-	if n, fault := walk(r.Data, 0, MaxDepth); fault != sound || n != len(r.Data) {
-		return 0, false
-	}
-	return readUint(r.Data)
+	return t.Bits, true
 }
