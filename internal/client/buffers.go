@@ -27,3 +27,19 @@ func (f *frames) put(b *frame) {
 	b.bytes = b.bytes[:0]
 	f.pool.Put(b)
 }
+
+// waiters keeps waiters between calls.
+type waiters struct{ pool sync.Pool }
+
+func (p *waiters) get() *waiter {
+	if w, ok := p.pool.Get().(*waiter); ok {
+		return w
+	}
+	return &waiter{done: make(chan struct{}, 1)}
+}
+
+// put takes w back, of which nobody else may know any more.
+func (p *waiters) put(w *waiter) {
+	*w = waiter{done: w.done}
+	p.pool.Put(w)
+}

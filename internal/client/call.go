@@ -2,12 +2,10 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"time"
 
-	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/protocol"
 	"github.com/taskd-go/task/sharedstate"
 )
@@ -179,85 +177,58 @@ func (c *Client) noSlot(b *budget) *Failure {
 	return f
 }
 
+// ownCalls is up to how many calls in flight to a worker each has a connection
+// of its own, which costs the least time; more share one, which costs the least work.
+const ownCalls = 4
+
+// largeFrame is from how many bytes on a frame has a connection of its own, so that it holds up no other.
+const largeFrame = 16 << 10
+
 // send makes one attempt at the worker of row.
 func (c *Client) send(b *budget, call *Call, fr *frame, row sharedstate.Row) (Reply, *Failure, verdict) {
-	return c.sendAlone(b, call, fr, row)
-}
-
-// answered turns a worker's response into the call's outcome.
-func answered(l *link, r *protocol.Response, owned bool) (Reply, *Failure, verdict) {
-	if r.OK {
-		reply := Reply{Data: r.Data, TaskID: r.TaskID, Index: l.Index}
-		if !owned {
-			reply.Data = append([]byte(nil), r.Data...)
+	if call.Cancel || len(fr.bytes) >= largeFrame || c.chooser.InFlight(row) <= ownCalls {
+		return c.sendAlone(b, call, fr, row)
+	}
+	for {
+		s, f, v := c.sharedTo(b, row, false)
+		switch {
+		case f != nil:
+			return Reply{}, f, v
+		case s == nil || len(fr.bytes) > s.MaxPackageSize:
+			return c.sendAlone(b, call, fr, row)
 		}
-		return reply, nil, settled
+		if w := c.waiters.get(); s.submit(c.fill(w, b, call, fr)) {
+			return c.await(b, w, s)
+		}
+		c.peers[s.Index].leave(s)
 	}
-	f := &Failure{Status: r.Status, TaskID: r.TaskID, Index: l.Index, PID: l.PID, Message: r.Text()}
-	f.Delivery = refused(r.Status, f.Message)
-	if r.Status == protocol.StatusBusy {
-		return Reply{}, f, busy
-	}
-	return Reply{}, f, settled
 }
 
-// outOfTime is the failure of a call whose deadline, context or pool has ended.
-func outOfTime(err error, sent extent, l *link) *Failure {
-	f := &Failure{Status: protocol.StatusSockTimeout, Index: -1, Err: err}
-	f.Delivery = evidence{sent: sent, end: timedOut}.delivery()
-	where := "before a worker was reached"
-	if l != nil {
-		f.Index, f.PID = l.Index, l.PID
-		where = fmt.Sprintf("while worker %d (pid %d) had not answered", l.Index, l.PID)
-		if sent != whole {
-			where = fmt.Sprintf("before worker %d (pid %d) had taken the package", l.Index, l.PID)
+// fill readies w for a submit.
+func (c *Client) fill(w *waiter, b *budget, call *Call, fr *frame) *waiter {
+	protocol.SetType(fr.bytes, call.Type)
+	w.frame, w.deadline = fr.bytes, b.deadline
+	return w
+}
+
+// await waits for the answer of a call on a shared connection.
+func (c *Client) await(b *budget, w *waiter, s *shared) (Reply, *Failure, verdict) {
+	select {
+	case <-w.done:
+	case <-b.ctx.Done():
+		if !s.abandon(w) {
+			<-w.done
 		}
 	}
-	f.Message = fmt.Sprintf("the call ended %s: %v", where, err)
-	return f
+	reply, f, v := c.outcome(b, w)
+	c.waiters.put(w)
+	return reply, f, v
 }
 
-func closed() *Failure {
-	return &Failure{Status: protocol.StatusBusy, Delivery: NotRun, Index: -1, Message: ErrClosed.Error(), Err: ErrClosed}
-}
-
-func tooLarge(err error) *Failure {
-	f := &Failure{Status: protocol.StatusPackageTooLarge, Delivery: NotRun, Index: -1, Message: err.Error(), Err: err}
-	if e, ok := errors.AsType[*protocol.Error](err); ok {
-		f.Message = e.Text
+// outcome turns what came of w into the call's.
+func (c *Client) outcome(b *budget, w *waiter) (Reply, *Failure, verdict) {
+	if w.err != nil {
+		return c.unanswered(b, w.link, w.evidence, w.err)
 	}
-	return f
-}
-
-// ending waits a little for the worker's end record, which the parent writes
-// when it has reaped the process, and says in words how the worker ended; "" where that is not known.
-func (c *Client) ending(b *budget, l *link) string {
-	if c.cfg.Describe == nil {
-		return ""
-	}
-	until := min(after(endWait), b.deadline)
-	for step := time.Millisecond; ; step = min(2*step, 16*time.Millisecond) {
-		if e, ok := l.row.Ended(l.Generation); ok {
-			return c.cfg.Describe(e)
-		}
-		if left := until - sys.Now(); left > 0 && b.ended() == nil {
-			b.pause(min(step, time.Duration(left)))
-			continue
-		}
-		return ""
-	}
-}
-
-// endWait is how long a lost call waits for its worker's end record.
-const endWait = 200 * time.Millisecond
-
-// lost is the failure of a call whose connection ended without an answer.
-func (c *Client) lost(b *budget, l *link, e evidence, cause error) *Failure {
-	f := &Failure{Status: protocol.StatusSockTimeout, Delivery: e.delivery(), Index: l.Index, PID: l.PID, Err: cause}
-	how := c.ending(b, l)
-	if how == "" {
-		how = "the connection ended"
-	}
-	f.Message = fmt.Sprintf("worker %d (pid %d) was lost: %s", l.Index, l.PID, how)
-	return f
+	return answered(w.link, &w.response, true)
 }

@@ -27,16 +27,18 @@ type Config struct {
 // A Client has the connections to all workers of one pool. Methods are safe
 // for concurrent use.
 type Client struct {
-	cfg     Config
-	table   *sharedstate.Table
-	chooser *sharedstate.Chooser
-	peers   []peer // by worker index
-	calls   gate
-	frames  frames
-	sweeper *sweeper
-	serial  atomic.Uint32 // of the newest connection
-	cut     chan struct{} // closed when calls in flight are no longer waited for
-	cutOnce sync.Once
+	cfg        Config
+	table      *sharedstate.Table
+	chooser    *sharedstate.Chooser
+	peers      []peer // by worker index
+	calls      gate
+	frames     frames
+	waiters    waiters
+	background sync.WaitGroup // goroutines that read and write for several calls
+	sweeper    *sweeper
+	serial     atomic.Uint32 // of the newest connection
+	cut        chan struct{} // closed when calls in flight are no longer waited for
+	cutOnce    sync.Once
 }
 
 // New returns a Client of the pool whose table cfg names. It opens no connection.
@@ -78,6 +80,7 @@ func (c *Client) Close(ctx context.Context) error {
 	c.cutOnce.Do(func() { close(c.cut) })
 	c.sweeper.close()
 	<-c.calls.empty
+	c.background.Wait()
 	return err
 }
 

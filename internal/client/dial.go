@@ -33,7 +33,7 @@ func (l *link) nextID() uint64 {
 	return l.id
 }
 
-// read returns the next response that is neither a greeting nor a notice; the latter it keeps.
+// read returns the next response that is no greeting.
 func (l *link) read() (r protocol.Response, owned bool, err error) {
 	for {
 		body, owned, err := l.reader.Next()
@@ -41,25 +41,10 @@ func (l *link) read() (r protocol.Response, owned bool, err error) {
 			return protocol.Response{}, false, err
 		}
 		r, err = protocol.ParseResponse(body)
-		if err != nil {
-			return protocol.Response{}, false, err
-		}
-		if r.ID != 0 || r.Status == protocol.StatusPackageTooLarge || r.Status == protocol.StatusProtocol {
-			return r, owned, nil
-		}
-		if last, ok := protocol.ParseNotice(&r); ok {
-			l.noticed, l.lastRead = true, last
+		if err != nil || r.ID != 0 || !r.OK {
+			return r, owned, err
 		}
 	}
-}
-
-// evidence is what the connection's end proves for a call on it.
-func (l *link) evidence(id uint64, sent extent, cause error) evidence {
-	e := evidence{id: id, sent: sent, end: endOf(cause), lastRead: l.lastRead, readKnown: l.noticed}
-	if !e.readKnown {
-		e.lastRead, e.readKnown = l.row.LastRead(id)
-	}
-	return e
 }
 
 func endOf(err error) ending {

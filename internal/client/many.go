@@ -15,3 +15,7 @@ func (c *Client) Many(ctx context.Context, calls []Call) ([]Reply, []*Failure) {
 	wg.Wait()
 	return replies, failures
 }
+
+type batch struct{}
+
+func (b *batch) finished(*waiter) {}

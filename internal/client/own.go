@@ -4,68 +4,12 @@ import (
 	"context"
 	"errors"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/taskd-go/task/protocol"
 	"github.com/taskd-go/task/sharedstate"
 )
-
-// maxIdle is how many connections to one worker are kept for later calls.
-const maxIdle = 64
-
-// A peer is the worker processes of one index, as this process is connected to them.
-type peer struct {
-	mu         sync.Mutex
-	generation uint64 // of the connections that are kept
-	idle       []*own // the last one used is the next
-}
-
-// take returns an idle connection to the given generation, or nil. Those of an earlier one are dropped.
-func (p *peer) take(c *Client, generation uint64) *own {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if generation > p.generation {
-		p.dropLocked(c)
-		p.generation = generation
-	}
-	n := len(p.idle)
-	if n == 0 || generation != p.generation {
-		return nil
-	}
-	o := p.idle[n-1]
-	p.idle = p.idle[:n-1]
-	return o
-}
-
-// put keeps o for a later call; false when it is not wanted.
-func (p *peer) put(o *own) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if o.Generation != p.generation || len(p.idle) >= maxIdle {
-		return false
-	}
-	p.idle = append(p.idle, o)
-	return true
-}
-
-// drop closes the idle connections of a generation whose sockets no longer take packages.
-func (p *peer) drop(c *Client, generation uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if generation == p.generation {
-		p.dropLocked(c)
-	}
-}
-
-func (p *peer) dropLocked(c *Client) {
-	for _, o := range p.idle {
-		c.forget(o)
-	}
-	clear(p.idle)
-	p.idle = p.idle[:0]
-}
 
 // An own connection carries one call at a time: its caller writes and reads
 // itself, and the worker may run the task where it reads.
@@ -158,7 +102,9 @@ func (c *Client) exchange(b *budget, call *Call, fr *frame, o *own) (Reply, *Fai
 	usable := o.end(b, stop)
 	if err != nil {
 		c.forget(o)
-		return c.unanswered(b, o.link, o.evidence(id, sent, err), err)
+		return c.unanswered(b, o.link, evidence{
+			sent: sent, end: endOf(err), id: id, readKnown: o.noticed, lastRead: o.lastRead,
+		}, err)
 	}
 	reply, f, v := answered(o.link, &r, owned)
 	c.release(o, usable && r.ID == id && !o.noticed && uint32(id+1) != 0)
@@ -206,8 +152,13 @@ func (o *own) end(b *budget, stop func() bool) (clean bool) {
 func (o *own) answer(id uint64) (protocol.Response, bool, error) {
 	for {
 		r, owned, err := o.read()
-		if err != nil || r.ID == id || r.ID == 0 {
+		if err != nil || r.ID == id {
 			return r, owned, err
+		}
+		if last, ok := protocol.ParseNotice(&r); ok {
+			o.noticed, o.lastRead = true, last
+		} else if r.ID == 0 {
+			return r, owned, nil
 		}
 	}
 }
@@ -221,20 +172,4 @@ func (o *own) refusal(id uint64, cause error) (protocol.Response, bool, error) {
 		return protocol.Response{}, false, cause
 	}
 	return r, owned, nil
-}
-
-// unanswered is the outcome of a call whose connection brought no answer.
-func (c *Client) unanswered(b *budget, l *link, e evidence, err error) (Reply, *Failure, verdict) {
-	select {
-	case <-b.cut:
-		return Reply{}, outOfTime(ErrClosed, e.sent, l), settled
-	default:
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return Reply{}, outOfTime(b.late(), e.sent, l), settled
-	}
-	if e.sent == nothing {
-		return Reply{}, unreached(l.Index, l.PID, err), elsewhere
-	}
-	return Reply{}, c.lost(b, l, e, err), settled
 }
