@@ -1,7 +1,7 @@
 package sharedstate
 
 import (
-	"math"
+	"math/bits"
 	"math/rand/v2"
 	"sync/atomic"
 )
@@ -53,37 +53,73 @@ func (c *Chooser) take(n int) bool {
 	}
 }
 
-// leastLoaded returns the number of the row to take, -1 when none is free. Of
-// equal loads the smallest hash wins, under a new seed each time, which makes
-// each of the least loaded equally likely.
+// leastLoaded returns the number of the row to take, -1 when none is free.
 func (c *Chooser) leastLoaded() int {
-	// Locals: the compiler reads fields again after every atomic load.
-	current, hot, inFlight := c.t.current, c.t.hot, c.inFlight[:len(c.t.hot)]
-	seed := rand.Uint64()
-	least, leastHash, row := c.t.maxRunning-1, uint32(math.MaxUint32), -1
-	for i := range current {
-		n := int(current[i].Load()) - 1
-		if uint(n) >= uint(len(hot)) {
-			continue
+	for {
+		var least indexSet
+		count := c.scan(&least)
+		if count == 0 {
+			return -1
 		}
-		// A row that does not accept gets the top bit set: more than any limit.
-		load := hot[n].load.Load() ^ acceptingBit
-		load = max(load, uint32(inFlight[n].Load()))
-		if load > least {
-			continue
+		k := 0
+		if count > 1 {
+			k = int(rand.Uint32N(uint32(count)))
 		}
-		hash := mix(seed + uint64(i)*0x9e3779b97f4a7c15)
-		if load < least || hash <= leastHash {
-			least, leastHash, row = load, hash, n
+		// Its row may have gone since it was seen.
+		if r, ok := c.t.Current(least.nth(k)); ok {
+			return r.Number()
 		}
 	}
-	return row
 }
 
-func mix(x uint64) uint32 {
-	x ^= x >> 30
-	x *= 0xbf58476d1ce4e5b9
-	return uint32(x >> 32)
+// scan finds the free indexes with the smallest load, and returns how many they are.
+func (c *Chooser) scan(least *indexSet) (count int) {
+	// Locals: the compiler reads fields again after every atomic load.
+	current, hot, inFlight := c.t.current, c.t.hot, c.inFlight[:len(c.t.hot)]
+	smallest := c.t.maxRunning - 1
+	for base := 0; base < len(current); base += mapBits {
+		var word uint64
+		for i := range current[base:min(base+mapBits, len(current))] {
+			n := int(current[base+i].Load()) - 1
+			if uint(n) >= uint(len(hot)) {
+				continue
+			}
+			// A row that does not accept gets the top bit set: more than any limit.
+			load := hot[n].load.Load() ^ acceptingBit
+			if load > smallest {
+				continue
+			}
+			if load = max(load, uint32(inFlight[n].Load())); load > smallest {
+				continue
+			}
+			if load < smallest {
+				smallest, count, word = load, 0, 0
+				clear(least[:base/mapBits])
+			}
+			word |= 1 << (i % mapBits)
+			count++
+		}
+		least[base/mapBits] = word
+	}
+	return count
+}
+
+// An indexSet is a bitmap of indexes.
+type indexSet [maxWorkers / mapBits]uint64
+
+// nth returns the k-th index of the set, from 0; the set has more than k.
+func (s *indexSet) nth(k int) int {
+	for w, word := range s {
+		n := bits.OnesCount64(word)
+		if k < n {
+			for range k {
+				word &= word - 1
+			}
+			return w*mapBits + bits.TrailingZeros64(word)
+		}
+		k -= n
+	}
+	return 0
 }
 
 // Done gives back what Pick or PickWait took on r, exactly once, and wakes this process's waiters.

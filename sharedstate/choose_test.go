@@ -2,6 +2,7 @@ package sharedstate
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -164,20 +165,22 @@ func TestPickAllocatesNothing(t *testing.T) {
 
 func BenchmarkChoose(b *testing.B) {
 	for _, workers := range []int{4, 512} {
-		c := loadedChooser(b, workers)
-		b.Run(fmt.Sprint(workers), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				r, _ := c.Pick()
-				c.Done(r)
-			}
-		})
+		for name, loads := range map[string]int{"": 3, "idle": 1} {
+			c := loadedChooser(b, workers, loads)
+			b.Run(fmt.Sprint(workers, name), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					r, _ := c.Pick()
+					c.Done(r)
+				}
+			})
+		}
 	}
 }
 
 func BenchmarkChooseParallel(b *testing.B) {
 	for _, workers := range []int{4, 512} {
-		c := loadedChooser(b, workers)
+		c := loadedChooser(b, workers, 3)
 		b.Run(fmt.Sprint(workers), func(b *testing.B) {
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
@@ -190,12 +193,12 @@ func BenchmarkChooseParallel(b *testing.B) {
 	}
 }
 
-// loadedChooser has workers with unlike loads, two of every five the smallest.
-func loadedChooser(b *testing.B, workers int) *Chooser {
+// loadedChooser has workers with as many unlike loads, in no order.
+func loadedChooser(b *testing.B, workers, loads int) *Chooser {
 	table := newTestTable(b, workers, 128)
 	for i := range workers {
 		r := serving(b, table, i, 1)
-		for range 1 + i%5/2 {
+		for range rand.IntN(loads) {
 			r.Admit()
 		}
 	}
