@@ -1,7 +1,7 @@
 package sharedstate
 
 import (
-	"math/bits"
+	"math"
 	"math/rand/v2"
 	"sync/atomic"
 )
@@ -53,73 +53,56 @@ func (c *Chooser) take(n int) bool {
 	}
 }
 
-// leastLoaded returns the number of the row to take, -1 when none is free.
+// probes is how many rows are tried for an idle one before all are compared.
+const probes = 2
+
+// leastLoaded returns the number of the row to take, -1 when none is free. No
+// load is smaller than none, so an idle row that is met by chance is as good as
+// one found by comparing all, and each idle row is met equally often.
 func (c *Chooser) leastLoaded() int {
-	for {
-		var least indexSet
-		count := c.scan(&least)
-		if count == 0 {
-			return -1
+	random := rand.Uint64()
+	for range probes {
+		i := (random >> 32 * uint64(len(c.t.current))) >> 32
+		if n, load := c.loadOf(int(i)); load == 0 {
+			return n
 		}
-		k := 0
-		if count > 1 {
-			k = int(rand.Uint32N(uint32(count)))
-		}
-		// Its row may have gone since it was seen.
-		if r, ok := c.t.Current(least.nth(k)); ok {
-			return r.Number()
-		}
+		random = random<<32 | random>>32
 	}
+	return c.scan(random)
 }
 
-// scan finds the free indexes with the smallest load, and returns how many they are.
-func (c *Chooser) scan(least *indexSet) (count int) {
+// loadOf returns the row of an index and its load; more than any limit when it takes no calls.
+func (c *Chooser) loadOf(index int) (n int, load uint32) {
+	r, ok := c.t.Current(index)
+	if !ok {
+		return -1, math.MaxUint32
+	}
+	return r.Number(), max(r.hot().load.Load()^acceptingBit, uint32(c.inFlight[r.n].Load()))
+}
+
+// scan compares all rows by a key: the load, and below it a hash under a new
+// seed each time, which makes each of the least loaded equally likely.
+func (c *Chooser) scan(seed uint64) int {
 	// Locals: the compiler reads fields again after every atomic load.
 	current, hot, inFlight := c.t.current, c.t.hot, c.inFlight[:len(c.t.hot)]
-	smallest := c.t.maxRunning - 1
-	for base := 0; base < len(current); base += mapBits {
-		var word uint64
-		for i := range current[base:min(base+mapBits, len(current))] {
-			n := int(current[base+i].Load()) - 1
-			if uint(n) >= uint(len(hot)) {
-				continue
-			}
-			// A row that does not accept gets the top bit set: more than any limit.
-			load := hot[n].load.Load() ^ acceptingBit
-			if load > smallest {
-				continue
-			}
-			if load = max(load, uint32(inFlight[n].Load())); load > smallest {
-				continue
-			}
-			if load < smallest {
-				smallest, count, word = load, 0, 0
-				clear(least[:base/mapBits])
-			}
-			word |= 1 << (i % mapBits)
-			count++
+	least, row := uint64(c.t.maxRunning)<<32, -1
+	for i := range current {
+		n := int(current[i].Load()) - 1
+		if uint(n) >= uint(len(hot)) {
+			continue
 		}
-		least[base/mapBits] = word
-	}
-	return count
-}
-
-// An indexSet is a bitmap of indexes.
-type indexSet [maxWorkers / mapBits]uint64
-
-// nth returns the k-th index of the set, from 0; the set has more than k.
-func (s *indexSet) nth(k int) int {
-	for w, word := range s {
-		n := bits.OnesCount64(word)
-		if k < n {
-			for range k {
-				word &= word - 1
-			}
-			return w*mapBits + bits.TrailingZeros64(word)
+		// A row that does not accept gets the top bit set: more than any limit.
+		load := uint64(hot[n].load.Load() ^ acceptingBit)
+		if load > least>>32 {
+			continue
 		}
-		k -= n
+		load = max(load, uint64(inFlight[n].Load()))
+		seed += 0x9e3779b97f4a7c15
+		if key := load<<32 | seed*seed>>32; key < least {
+			least, row = key, n
+		}
 	}
-	return 0
+	return row
 }
 
 // Done gives back what Pick or PickWait took on r, exactly once, and wakes this process's waiters.

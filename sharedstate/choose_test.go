@@ -165,41 +165,37 @@ func TestPickAllocatesNothing(t *testing.T) {
 
 func BenchmarkChoose(b *testing.B) {
 	for _, workers := range []int{4, 512} {
-		for name, loads := range map[string]int{"": 3, "idle": 1} {
-			c := loadedChooser(b, workers, loads)
-			b.Run(fmt.Sprint(workers, name), func(b *testing.B) {
+		for name, busy := range map[string]bool{"idle": false, "busy": true} {
+			c := someChooser(b, workers, busy)
+			b.Run(fmt.Sprintf("%d/%s", workers, name), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					r, _ := c.Pick()
 					c.Done(r)
 				}
 			})
+			b.Run(fmt.Sprintf("%d/%s/parallel", workers, name), func(b *testing.B) {
+				b.ReportAllocs()
+				b.RunParallel(func(pb *testing.PB) {
+					for pb.Next() {
+						r, _ := c.Pick()
+						c.Done(r)
+					}
+				})
+			})
 		}
 	}
 }
 
-func BenchmarkChooseParallel(b *testing.B) {
-	for _, workers := range []int{4, 512} {
-		c := loadedChooser(b, workers, 3)
-		b.Run(fmt.Sprint(workers), func(b *testing.B) {
-			b.ReportAllocs()
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					r, _ := c.Pick()
-					c.Done(r)
-				}
-			})
-		})
-	}
-}
-
-// loadedChooser has workers with as many unlike loads, in no order.
-func loadedChooser(b *testing.B, workers, loads int) *Chooser {
+// someChooser has idle workers, or busy ones with three unlike loads.
+func someChooser(b *testing.B, workers int, busy bool) *Chooser {
 	table := newTestTable(b, workers, 128)
 	for i := range workers {
 		r := serving(b, table, i, 1)
-		for range rand.IntN(loads) {
-			r.Admit()
+		if busy {
+			for range 1 + rand.IntN(3) {
+				r.Admit()
+			}
 		}
 	}
 	return NewChooser(table)
