@@ -130,7 +130,7 @@ func (s *Server) Ready() {
 // Serve calls listen again on the inherited socket and accepts until Drain. It
 // returns when the drain is complete: last answers sent, connections closed, no
 // goroutine left. The error names what still ran at the drain's limit; those
-// tasks run on until the process ends. Serve is called once.
+// tasks run on, and use the row and the table, until the process ends. Serve is called once.
 func (s *Server) Serve() error {
 	watchEnd := make(chan struct{})
 	s.wg.Go(func() { s.runWatch(watchEnd) })
