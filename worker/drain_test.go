@@ -201,7 +201,7 @@ func TestDrainIsBounded_Row55(t *testing.T) {
 	obedient := p.send(protocol.Package{Task: []byte("obedient")})
 	stubborn := p.send(protocol.Package{Task: []byte("block")})
 	ids := []uint64{r.awaitEntered().TaskID, r.awaitEntered().TaskID}
-	r.begin(200 * time.Millisecond)
+	r.begin(time.Second)
 	p.notice(stubborn)
 	got := p.next()
 	require.Equal(t, obedient, got.ID)
@@ -224,7 +224,7 @@ func TestDrainCanBeShortened(t *testing.T) {
 	r.begin(-1)
 	p.notice(1)
 	r.begin(time.Hour)
-	r.begin(50 * time.Millisecond)
+	r.begin(time.Second)
 	r.begin(time.Hour)
 	require.Equal(t, ErrDrain.Error(), p.said())
 	require.NoError(t, r.ended())

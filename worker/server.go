@@ -77,6 +77,7 @@ type Server struct {
 type taskType struct {
 	name   string
 	decode Decoder
+	large  atomic.Int64 // bytes of its last answer, when that was large; else 0
 }
 
 // New makes a Server; it does nothing before Serve.
