@@ -21,13 +21,12 @@ func FuzzConn(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 1})
 	f.Add([]byte{0, 0, 0, 5, 0xdd, 4, 0, 0, 0})
 
-	r := start(f, func(r *rig) {
-		r.cfg.MaxPackageSize = 64 << 10
-		r.cfg.FrameTimeout = 100 * time.Millisecond
-	})
 	f.Fuzz(func(t *testing.T, data []byte) {
+		r := start(t, func(r *rig) {
+			r.cfg.MaxPackageSize = 64 << 10
+			r.cfg.FrameTimeout = 100 * time.Millisecond
+		})
 		p := r.dial()
-		p.t = t
 		// The worker may have closed by then.
 		_, _ = p.nc.Write(data)
 		_ = p.nc.CloseWrite()

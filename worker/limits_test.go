@@ -127,7 +127,9 @@ func TestSoftLimitEndsTheContext(t *testing.T) {
 	}
 }
 
-func TestLimitEnd(t *testing.T) {
+// apache/iggy PR #3429: a duration of zero means "disabled" in the configuration but "fail now" in the code.
+// Zero and negative limits are none, huge ones do not overflow.
+func TestZeroLimitIsNone_Row53(t *testing.T) {
 	const forever = 1<<63 - 1
 	for name, tt := range map[string]struct {
 		a, b time.Duration

@@ -35,8 +35,8 @@ type Config struct {
 	// OnException is told of failures that no task handler settled; nil: only logged.
 	OnException func(Failure)
 	Logger      *slog.Logger // nil: slog.Default
-	// OnSoftLimit and OnHardLimit tell the parent, at most once a task each.
-	// dump is what all goroutines were doing, at most 256 KiB.
+	// OnSoftLimit and OnHardLimit tell the parent, at most once a task each, and may
+	// block. dump is what all goroutines were doing, at most 256 KiB.
 	OnSoftLimit func(taskID uint64, task string, limit time.Duration, dump []byte)
 	OnHardLimit func(taskID uint64, task string, limit time.Duration)
 	// OnDrift is told when the in-flight records and the row's running disagree.
