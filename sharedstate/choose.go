@@ -1,6 +1,7 @@
 package sharedstate
 
 import (
+	"math"
 	"math/rand/v2"
 	"sync/atomic"
 )
@@ -52,28 +53,31 @@ func (c *Chooser) take(n int) bool {
 	}
 }
 
-// leastLoaded returns the number of the row to take, -1 when none is free. It
-// looks for the smallest key: the load above, a hash of the index under a new
-// seed below, which makes each of the least loaded equally likely.
+// leastLoaded returns the number of the row to take, -1 when none is free. Of
+// equal loads the smallest hash wins, under a new seed each time, which makes
+// each of the least loaded equally likely.
 func (c *Chooser) leastLoaded() int {
-	t := c.t
+	// Locals: the compiler reads fields again after every atomic load.
+	current, hot, inFlight := c.t.current, c.t.hot, c.inFlight[:len(c.t.hot)]
 	seed := rand.Uint64()
-	best, bestRow := uint64(t.maxRunning)<<32, -1
-	for i := range t.current {
-		n := t.current[i].Load() - 1
-		if n >= uint32(len(t.hot)) || n >= uint32(len(c.inFlight)) {
+	least, leastHash, row := c.t.maxRunning-1, uint32(math.MaxUint32), -1
+	for i := range current {
+		n := int(current[i].Load()) - 1
+		if uint(n) >= uint(len(hot)) {
 			continue
 		}
 		// A row that does not accept gets the top bit set: more than any limit.
-		load := t.hot[n].load.Load() ^ acceptingBit
-		load = max(load, uint32(c.inFlight[n].Load()))
-		seed += 0x9e3779b97f4a7c15
-		key := uint64(load)<<32 | uint64(mix(seed))
-		if key < best {
-			best, bestRow = key, int(n)
+		load := hot[n].load.Load() ^ acceptingBit
+		load = max(load, uint32(inFlight[n].Load()))
+		if load > least {
+			continue
+		}
+		hash := mix(seed + uint64(i)*0x9e3779b97f4a7c15)
+		if load < least || hash <= leastHash {
+			least, leastHash, row = load, hash, n
 		}
 	}
-	return bestRow
+	return row
 }
 
 func mix(x uint64) uint32 {
