@@ -236,11 +236,13 @@ func (m *machine) fail(s *slot, why Reason) {
 		s.why, s.due = why, m.now.Add(delay)
 		m.forgetWish(s)
 	}
-	if !s.degraded && s.failures.count >= degradedAt-0.5 {
-		s.degraded = true
-		m.do(emit{Event{Kind: EventDegraded, Reason: why, Index: s.index, Text: fmt.Sprintf("%d failures in a row, next start in %s", int(s.failures.count+0.5), delay.Round(time.Millisecond))}})
-	}
+	degrades := !s.degraded && s.failures.count >= degradedAt-0.5
+	s.degraded = s.degraded || degrades
 	m.do(show{s.index, s.degraded, s.restarts})
+	if degrades {
+		text := fmt.Sprintf("%d failures in a row, next start in %s", int(s.failures.count+0.5), delay.Round(time.Millisecond))
+		m.do(emit{Event{Kind: EventDegraded, Reason: why, Index: s.index, Text: text}})
+	}
 }
 
 // pump starts what is due and may start.
