@@ -47,10 +47,11 @@ func (m *machine) wishReload() {
 		if s.build == m.reload.build || s.wish != Unknown || s.next != nil {
 			continue
 		}
-		if s.serving != nil {
-			m.wishes(s, s.serving, Reloaded)
-		} else if !s.due.IsZero() {
+		switch {
+		case s.serving == nil && !s.due.IsZero():
 			s.wish, s.why, s.due = Reloaded, Reloaded, m.now
+		case s.serving != nil && s.serving.build != m.reload.build:
+			m.wishes(s, s.serving, Reloaded)
 		}
 	}
 }

@@ -256,6 +256,7 @@ func (m *machine) pump() {
 	for i := range m.slots {
 		s := &m.slots[i]
 		if s.serving == nil && s.next == nil && !s.due.IsZero() && !m.now.Before(s.due) {
+			s.planned = false
 			m.spawn(s, s.why)
 		}
 		if s.planned {
