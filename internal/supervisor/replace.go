@@ -166,10 +166,13 @@ func (m *machine) hardLimit(s *slot, p *process) {
 	m.do(send{p.key, control.Message{Kind: control.KindDrain, Within: p.within, End: m.phase == ending}})
 }
 
-// succeed makes the successor of a process that just left due now, unless one is on its way.
+// succeed makes the successor of a process that just left due now, unless one is on its way, or has just failed to boot.
 func (m *machine) succeed(s *slot, why Reason) {
 	if s.next == nil && s.serving == nil {
-		s.why, s.due = why, m.now
+		s.why = why
+		if s.due.Before(m.now) {
+			s.due = m.now
+		}
 		m.forgetWish(s)
 	}
 	m.handOver(s)
