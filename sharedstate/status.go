@@ -37,6 +37,7 @@ func (t *Table) Status() []Status {
 			}
 		}
 	})
+	runtime.KeepAlive(t) // or the memory may go while it is read
 	return all
 }
 

@@ -292,7 +292,7 @@ func (p *peer) raw(b []byte) {
 func (p *peer) next() protocol.Response {
 	p.t.Helper()
 	r, err := p.read()
-	require.NoError(p.t, err, "%s", lazyStacks{err})
+	require.NoError(p.t, err)
 	return r
 }
 
@@ -371,10 +371,6 @@ func (b *syncBuffer) String() string {
 	defer b.mu.Unlock()
 	return b.b.String()
 }
-
-type lazyStacks struct{ err error }
-
-func (l lazyStacks) String() string { return fmt.Sprintf("%v\n%s", l.err, stacks()) }
 
 func stacks() string {
 	buf := make([]byte, 1<<20)
