@@ -41,7 +41,7 @@ func Register(reg *job.Registry) *Remote {
 func (r *Remote) Handlers(pool task.Caller, hardLimit time.Duration) *job.Registry {
 	reg := &job.Registry{}
 	// Replace refuses an empty type only, and a registry holds none.
-	_ = reg.Replace(&carrier{remote: r, pool: pool, hardLimit: max(hardLimit, 0)})
+	_ = reg.Replace(&carrier{remote: r, pool: pool, hardLimit: max(hardLimit, 0), slotWait: slotWait})
 	return reg
 }
 
@@ -50,6 +50,7 @@ type carrier struct {
 	remote    *Remote
 	pool      task.Caller
 	hardLimit time.Duration
+	slotWait  time.Duration
 }
 
 func (c *carrier) Types() []string { return c.remote.types }
@@ -79,7 +80,7 @@ func (c *carrier) Handle(ctx context.Context, e job.Envelope) job.Result {
 	})()
 
 	a, err := c.remote.task.Sync(calling, c.pool, request{string(envelope), ticket.path()},
-		task.WithTimeout(0), task.WithWait(slotWait), task.WithCancel(), c.limits(ctx))
+		task.WithTimeout(0), task.WithWait(c.slotWait), task.WithCancel(), c.limits(ctx))
 	if err != nil {
 		return failed(ctx, ticket, err)
 	}
