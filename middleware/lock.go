@@ -1,0 +1,124 @@
+package middleware
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"github.com/taskd-go/task/job"
+)
+
+// UniqueJob lets one job of a key run at a time; the others are skipped, which finishes them, unless OnBusy or
+// AsFailure says otherwise. A nil key is the job type. The lock is renewed while the handler runs; that of a
+// process that died is free after its Lease.
+func UniqueJob(s Store, key KeyFunc, opts ...Option) Middleware {
+	return locks("unique", s, key, 1, opts)
+}
+
+// WithoutOverlapping is UniqueJob in a name space of its own: for an operation that several job types share, under
+// a key that may be made of the payload (see Key), with the time after which the lock of a dead process is free
+// as its Lease. A nil key is the job type.
+func WithoutOverlapping(s Store, key KeyFunc, opts ...Option) Middleware {
+	return locks("overlap", s, key, 1, opts)
+}
+
+// Concurrent lets n jobs of a key run at a time, over all processes that share the store, and skips the others
+// like WithoutOverlapping. An n below 1 makes the store refuse, and the job is deferred.
+func Concurrent(s Store, key KeyFunc, n int, opts ...Option) Middleware {
+	return locks("concurrent", s, key, n, opts)
+}
+
+func locks(name string, s Store, key KeyFunc, n int, opts []Option) Middleware {
+	l := newLayer(name, s, options{refused: skipped, key: key, lease: DefaultLease}, opts)
+	return func(next job.HandleFunc) job.HandleFunc {
+		return func(ctx context.Context, e job.Envelope) job.Result {
+			g := l.guard(e)
+			if g.key == "" {
+				return g.noKey()
+			}
+			lock := &lock{guarded: g, owner: rand.Text(), end: l.leaseEnd()}
+			ok, free, err := s.Acquire(ctx, g.key, lock.owner, n, l.lease)
+			if err != nil {
+				lock.release(ctx) // the place may have been taken before the answer was lost
+				return g.storeFailed("acquire", err)
+			}
+			if !ok {
+				return g.refuse(free, fmt.Sprintf("%s: %q is held", name, g.key))
+			}
+			ctx, unlock := lock.keep(ctx)
+			defer unlock()
+			return next(ctx, e)
+		}
+	}
+}
+
+// A lock is a lease that a layer holds while one job runs.
+type lock struct {
+	guarded
+	owner string
+	end   time.Time // when the lease must count as lost, if it is not renewed before
+}
+
+// leaseEnd is the end of a lease that is asked for now. It leaves the handler a tenth of the lease to stop in.
+func (l *layer) leaseEnd() time.Time { return time.Now().Add(l.lease - l.lease/10) }
+
+// keep renews the lease until unlock is called, and ends the returned context when the lease is lost. Most jobs
+// are shorter than a third of their lease and never start the goroutine. It does not end with ctx: a handler that
+// runs on after that still holds the lock.
+func (k *lock) keep(ctx context.Context) (held context.Context, unlock func()) {
+	held, lose := context.WithCancelCause(ctx)
+	started, done := make(chan context.CancelFunc, 1), make(chan struct{})
+	timer := time.AfterFunc(k.lease/3, func() {
+		defer close(done)
+		renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
+		defer stop()
+		started <- stop
+		k.renew(renewing, lose)
+	})
+	return held, func() {
+		if !timer.Stop() {
+			stop := <-started
+			stop()
+			<-done
+		}
+		k.release(ctx)
+		lose(nil)
+	}
+}
+
+func (k *lock) renew(ctx context.Context, lose context.CancelCauseFunc) {
+	for {
+		end := k.leaseEnd()
+		held, err := k.renewOnce(ctx)
+		wait := k.lease / 3
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil && held:
+			k.end = end
+		case err == nil || !time.Now().Before(k.end):
+			k.report(Event{Kind: LeaseLost, Err: err})
+			lose(job.ErrLeaseLost)
+			return
+		default:
+			k.report(Event{Kind: StoreFailed, Err: k.storeError("renew", err)})
+			wait = min(k.lease/10, time.Until(k.end))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (k *lock) renewOnce(ctx context.Context) (held bool, err error) {
+	ctx, cancel := context.WithDeadline(ctx, k.end)
+	defer cancel()
+	return k.store.Renew(ctx, k.key, k.owner, k.lease)
+}
+
+func (k *lock) release(ctx context.Context) {
+	k.settle(ctx, "release", func(ctx context.Context) error { return k.store.Release(ctx, k.key, k.owner) })
+}
