@@ -1,0 +1,240 @@
+package job
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"time"
+)
+
+// A DecodeReason says what is wrong with a message.
+type DecodeReason string
+
+// The decode reasons.
+const (
+	NotJSON          DecodeReason = "not_json"
+	NotObject        DecodeReason = "not_object"         // JSON, but no object
+	MissingJobType   DecodeReason = "missing_job_type"   // absent, empty, or no string
+	PayloadNotObject DecodeReason = "payload_not_object" // neither an object nor an array
+	NotInteger       DecodeReason = "not_integer"        // v, attempt, maxAttempts or createdAt
+)
+
+// A DecodeError says why a message is no envelope.
+type DecodeError struct {
+	Reason DecodeReason
+	Err    error
+}
+
+func (e *DecodeError) Error() string { return "job: " + e.Err.Error() }
+func (e *DecodeError) Unwrap() error { return e.Err }
+
+var errNoType = errors.New("jobType must be a non-empty string")
+
+const defaultMaxAttempts = 5
+
+// Decode reads an envelope. Its errors are *DecodeError.
+//
+// Only jobType is required. Member names are matched exactly and unknown ones are ignored. An absent or null payload,
+// and [], is {}. Meta of another kind than object is {}. Attempt is 1 and maxAttempts 5 when absent, and at least 1;
+// numbers that are whole, and strings of digits, are taken as integers, others are refused. createdAt is now when
+// absent. A version newer than ours is kept: the Runner defers such a job.
+//
+// A message without a jobId gets one that follows from its type, payload, meta and createdAt, so that a redelivery
+// has the same id. Two jobs that are equal in all four are then one to whoever looks at ids alone.
+func Decode(data []byte) (Envelope, error) {
+	var members map[string]json.RawMessage
+	if err := unmarshal(data, &members); err != nil {
+		return Envelope{}, notEnvelope(data, err)
+	}
+	return fromMembers(members)
+}
+
+// notEnvelope tells a message that is no JSON from one that is no object. An empty array is what some producers
+// write for an empty object.
+func notEnvelope(data []byte, err error) error {
+	var mismatch *json.UnmarshalTypeError
+	switch {
+	case !errors.As(err, &mismatch):
+		return &DecodeError{Reason: NotJSON, Err: err}
+	case isEmpty(data):
+		return &DecodeError{Reason: MissingJobType, Err: errNoType}
+	default:
+		return &DecodeError{Reason: NotObject, Err: fmt.Errorf("an envelope is a JSON object, not %s", mismatch.Value)}
+	}
+}
+
+func fromMembers(members map[string]json.RawMessage) (Envelope, error) {
+	e := Envelope{JobType: text(members["jobType"])}
+	if e.JobType == "" {
+		return Envelope{}, &DecodeError{Reason: MissingJobType, Err: errNoType}
+	}
+	var err error
+	if e.Payload, err = checkPayload(members["payload"]); err != nil {
+		return Envelope{}, err
+	}
+	if unmarshal(members["meta"], &e.Meta) != nil || e.Meta == nil {
+		e.Meta = map[string]any{}
+	}
+	var v, attempt, maxAttempts int64
+	now := time.Now().Unix()
+	for _, m := range []struct {
+		name   string
+		absent int64
+		into   *int64
+	}{{"v", Version, &v}, {"attempt", 1, &attempt}, {"maxAttempts", defaultMaxAttempts, &maxAttempts}, {"createdAt", now, &e.CreatedAt}} {
+		if *m.into, err = integer(members[m.name], m.absent); err != nil {
+			return Envelope{}, &DecodeError{Reason: NotInteger, Err: fmt.Errorf("%s: %w", m.name, err)}
+		}
+	}
+	e.V = int(min(max(v, math.MinInt32), math.MaxInt32))
+	e.Attempt = int(min(max(attempt, 1), math.MaxInt32))
+	e.MaxAttempts = int(min(max(maxAttempts, 1), Unlimited))
+	if e.JobID = text(members["jobId"]); e.JobID == "" {
+		e.JobID = derivedID(e, members["meta"], members["createdAt"])
+	}
+	return e, nil
+}
+
+// derivedID has the shape of a generated id; its digits are no date.
+func derivedID(e Envelope, meta, createdAt json.RawMessage) string {
+	h := sha256.New()
+	for _, part := range [][]byte{[]byte(e.JobType), e.Payload, meta, createdAt} {
+		fmt.Fprintf(h, "%d:", len(part))
+		h.Write(part)
+	}
+	sum := h.Sum(nil)
+	var digits uint64
+	for _, b := range sum[:6] {
+		digits = digits<<8 | uint64(b)
+	}
+	return fmt.Sprintf("job_%014d_%s", digits%1e14, hex.EncodeToString(sum[6:12]))
+}
+
+// DecodeLegacy reads a message from before there were envelopes: bytes, a string, or a decoded JSON value. What has
+// jobType and jobId, or v and jobType, is an envelope and goes through Decode. Anything else becomes the payload of
+// a new job of defaultType with 5 attempts, as it is when it is an object or array, and as {"value": raw} otherwise;
+// text that is JSON but no object or array stays text. The job gets a fresh id, so a redelivery has another one.
+func DecodeLegacy(raw any, defaultType string) (Envelope, error) {
+	var data []byte
+	switch r := raw.(type) {
+	case json.RawMessage:
+		data = r
+	case []byte:
+		data = textBody(r)
+	case string:
+		data = textBody([]byte(r))
+	default:
+		encoded, err := json.Marshal(raw)
+		if err != nil {
+			return Envelope{}, &DecodeError{Reason: NotJSON, Err: err}
+		}
+		data = encoded
+	}
+	if !isContainer(data) {
+		return New(defaultType, map[string]json.RawMessage{"value": data}, nil, RetryPolicy{})
+	}
+	var members map[string]json.RawMessage
+	if unmarshal(data, &members) == nil && present(members["jobType"]) &&
+		(present(members["jobId"]) || present(members["v"])) {
+		return fromMembers(members)
+	}
+	return New(defaultType, json.RawMessage(data), nil, RetryPolicy{})
+}
+
+// textBody is text that holds an object or array as it is, and any other as a JSON string.
+func textBody(body []byte) []byte {
+	if isContainer(body) && json.Valid(body) {
+		return body
+	}
+	quoted, _ := json.Marshal(string(body)) // a string always encodes
+	return quoted
+}
+
+// checkPayload is raw without the space around it; absent, null and an empty array are {}.
+func checkPayload(raw json.RawMessage) (json.RawMessage, error) {
+	raw = bytes.Trim(raw, " \t\r\n")
+	switch {
+	case !present(raw) || isEmpty(raw):
+		return json.RawMessage("{}"), nil
+	case !isContainer(raw):
+		return nil, &DecodeError{Reason: PayloadNotObject, Err: errors.New("payload must be an object or array")}
+	}
+	return raw, nil
+}
+
+func present(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+
+func isContainer(data []byte) bool {
+	data = bytes.TrimLeft(data, " \t\r\n")
+	return len(data) > 0 && (data[0] == '{' || data[0] == '[')
+}
+
+// isEmpty reports whether data is {} or [], with any space in it.
+func isEmpty(data []byte) bool {
+	data = bytes.Trim(data, " \t\r\n")
+	if len(data) < 2 || !isContainer(data) || data[len(data)-1] != data[0]+2 { // ']' and '}' follow their openers by 2
+		return false
+	}
+	return len(bytes.Trim(data[1:len(data)-1], " \t\r\n")) == 0
+}
+
+// text is the string that raw holds, "" for anything else.
+func text(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	return s
+}
+
+// integer reads a whole number, or a string of one, as an int64; beyond its range it saturates.
+func integer(raw json.RawMessage, absent int64) (int64, error) {
+	if !present(raw) {
+		return absent, nil
+	}
+	digits := string(raw)
+	if raw[0] == '"' {
+		digits = text(raw)
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err == nil || errors.Is(err, strconv.ErrRange) {
+		return n, nil
+	}
+	f, err := strconv.ParseFloat(digits, 64)
+	if raw[0] == '"' || err != nil || f != math.Trunc(f) {
+		return 0, fmt.Errorf("%s is not a whole number", raw)
+	}
+	return int64(min(max(f, -1<<53), 1<<53)), nil
+}
+
+// unmarshal is json.Unmarshal with numbers as json.Number in an any.
+func unmarshal(data []byte, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	if err := dec.Decode(v); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return errors.New("more than one JSON value")
+	}
+	return nil
+}
+
+// plainMeta is meta as a reader of the message would see it, in maps of its own.
+func plainMeta(meta map[string]any) (map[string]any, error) {
+	if len(meta) == 0 {
+		return map[string]any{}, nil
+	}
+	data, err := json.Marshal(meta)
+	if err != nil {
+		return nil, err
+	}
+	var plain map[string]any
+	return plain, unmarshal(data, &plain)
+}
