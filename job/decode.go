@@ -49,7 +49,7 @@ const defaultMaxAttempts = 5
 // has the same id. Two jobs that are equal in all four are then one to whoever looks at ids alone.
 func Decode(data []byte) (Envelope, error) {
 	var members map[string]json.RawMessage
-	if err := unmarshal(data, &members); err != nil {
+	if err := json.Unmarshal(data, &members); err != nil {
 		return Envelope{}, notEnvelope(data, err)
 	}
 	return fromMembers(members)
@@ -140,7 +140,7 @@ func DecodeLegacy(raw any, defaultType string) (Envelope, error) {
 		return New(defaultType, map[string]json.RawMessage{"value": data}, nil, RetryPolicy{})
 	}
 	var members map[string]json.RawMessage
-	if unmarshal(data, &members) == nil && present(members["jobType"]) &&
+	if json.Unmarshal(data, &members) == nil && present(members["jobType"]) &&
 		(present(members["jobId"]) || present(members["v"])) {
 		return fromMembers(members)
 	}
@@ -236,5 +236,8 @@ func plainMeta(meta map[string]any) (map[string]any, error) {
 		return nil, err
 	}
 	var plain map[string]any
-	return plain, unmarshal(data, &plain)
+	if err := unmarshal(data, &plain); err != nil {
+		return nil, err
+	}
+	return plain, nil
 }

@@ -48,6 +48,9 @@ func (p RetryPolicy) BaseDelayFor(attempt int) time.Duration {
 func (p RetryPolicy) Delay(attempt int) time.Duration {
 	p = p.normal()
 	delay := float64(p.BaseDelayFor(attempt))
+	if delay == 0 {
+		return 0
+	}
 	low := max(0, delay*(1-p.Jitter))
 	high := min(delay*(1+p.Jitter), float64(p.MaxDelay))
 	d := low + rand.Float64()*(high-low)
