@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -87,6 +88,12 @@ func (g *guarded) settle(ctx context.Context, op string, call func(context.Conte
 	if err := call(ctx); err != nil {
 		g.report(Event{Kind: StoreFailed, Err: g.storeError(op, err)})
 	}
+}
+
+// stopped reports whether err says that a handler gave up because ctx was cancelled. A time limit is no
+// cancellation.
+func stopped(ctx context.Context, err error) bool {
+	return errors.Is(ctx.Err(), context.Canceled) && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)))
 }
 
 func deferred(err *RefusedError) job.Result { return job.Defer(err.Wait).WithErr(err) }

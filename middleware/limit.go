@@ -2,7 +2,6 @@ package middleware
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -79,6 +78,6 @@ func (g *guarded) countFailure(ctx context.Context, next job.HandleFunc, decay t
 		}
 	}()
 	r := next(ctx, g.job)
-	failed = r.Failed() && !(errors.Is(ctx.Err(), context.Canceled) && errors.Is(r.Err(), context.Canceled))
+	failed = r.Failed() && !stopped(ctx, r.Err())
 	return r
 }

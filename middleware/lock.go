@@ -46,9 +46,9 @@ func locks(name string, s Store, key KeyFunc, n int, opts []Option) Middleware {
 			if !ok {
 				return g.refuse(free, fmt.Sprintf("%s: %q is held", name, g.key))
 			}
-			ctx, unlock := lock.keep(ctx)
+			held, unlock := lock.keep(ctx)
 			defer unlock()
-			return next(ctx, e)
+			return lock.explain(ctx, held, next(held, e))
 		}
 	}
 }
@@ -62,6 +62,16 @@ type lock struct {
 
 // leaseEnd is the end of a lease that is asked for now. It leaves the handler a tenth of the lease to stop in.
 func (l *layer) leaseEnd() time.Time { return time.Now().Add(l.lease - l.lease/10) }
+
+// explain puts the lost lease in place of the bare context error of a handler that stopped because of it.
+func (k *lock) explain(ctx, held context.Context, r job.Result) job.Result {
+	lost := context.Cause(held) == job.ErrLeaseLost && context.Cause(ctx) != job.ErrLeaseLost
+	if !lost || r.Kind() != job.KindRetry || !stopped(held, r.Err()) {
+		return r
+	}
+	err := fmt.Errorf("%s: %q: %w", k.name, k.key, job.ErrLeaseLost)
+	return r.WithErr(&job.DeadError{Reason: job.ReasonLeaseLost, Err: err})
+}
 
 // keep renews the lease until unlock is called, and ends the returned context when the lease is lost. Most jobs
 // are shorter than a third of their lease and never start the goroutine. It does not end with ctx: a handler that
