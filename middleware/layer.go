@@ -9,13 +9,8 @@ import (
 	"github.com/taskd-go/task/job"
 )
 
-const (
-	// storeDelay is how long a job waits that a failing store kept from running.
-	storeDelay = 5 * time.Second
-	// settleLimit bounds what a layer does after the handler: it must not end with the handler's context, and
-	// must end.
-	settleLimit = 5 * time.Second
-)
+// storeDelay is how long a job waits that a failing store kept from running.
+const storeDelay = 5 * time.Second
 
 // A layer is what the layers with a Store have in common.
 type layer struct {
@@ -81,11 +76,9 @@ func (g *guarded) storeError(op string, err error) error {
 	return fmt.Errorf("%s: %s %q: %w", g.name, op, g.key, err)
 }
 
-// settle calls the store for a job that has run. When that fails the job's result stands.
-func (g *guarded) settle(ctx context.Context, op string, call func(context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleLimit)
-	defer cancel()
-	if err := call(ctx); err != nil {
+// settled takes the store's answer for a job that has run: its result stands, whatever that is.
+func (g *guarded) settled(op string, err error) {
+	if err != nil {
 		g.report(Event{Kind: StoreFailed, Err: g.storeError(op, err)})
 	}
 }

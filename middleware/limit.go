@@ -71,10 +71,8 @@ func (g *guarded) countFailure(ctx context.Context, next job.HandleFunc, decay t
 	failed := true // what a panic leaves behind
 	defer func() {
 		if failed {
-			g.settle(ctx, "add", func(ctx context.Context) error {
-				_, err := g.store.Add(ctx, g.key, decay)
-				return err
-			})
+			_, err := g.store.Add(context.WithoutCancel(ctx), g.key, decay)
+			g.settled("add", err)
 		}
 	}()
 	r := next(ctx, g.job)

@@ -2,8 +2,9 @@ package middleware
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
+	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/taskd-go/task/job"
@@ -33,22 +34,21 @@ func locks(name string, s Store, key KeyFunc, n int, opts []Option) Middleware {
 	l := newLayer(name, s, options{refused: skipped, key: key, lease: DefaultLease}, opts)
 	return func(next job.HandleFunc) job.HandleFunc {
 		return func(ctx context.Context, e job.Envelope) job.Result {
-			g := l.guard(e)
-			if g.key == "" {
-				return g.noKey()
+			k := &lock{guarded: l.guard(e), owner: newOwner(), end: l.leaseEnd()}
+			if k.key == "" {
+				return k.noKey()
 			}
-			lock := &lock{guarded: g, owner: rand.Text(), end: l.leaseEnd()}
-			ok, free, err := s.Acquire(ctx, g.key, lock.owner, n, l.lease)
+			ok, free, err := s.Acquire(ctx, k.key, k.owner, n, l.lease)
 			if err != nil {
-				lock.release(ctx) // the place may have been taken before the answer was lost
-				return g.storeFailed("acquire", err)
+				k.release(ctx) // the place may have been taken before the answer was lost
+				return k.storeFailed("acquire", err)
 			}
 			if !ok {
-				return g.refuse(free, fmt.Sprintf("%s: %q is held", name, g.key))
+				return k.refuse(free, fmt.Sprintf("%s: %q is held", name, k.key))
 			}
-			held, unlock := lock.keep(ctx)
+			held, unlock := k.keep(ctx)
 			defer unlock()
-			return lock.explain(ctx, held, next(held, e))
+			return k.explain(ctx, held, next(held, e))
 		}
 	}
 }
@@ -59,6 +59,9 @@ type lock struct {
 	owner string
 	end   time.Time // when the lease must count as lost, if it is not renewed before
 }
+
+// newOwner is a token that no other lease has while it lives.
+func newOwner() string { return strconv.FormatUint(rand.Uint64(), 36) }
 
 // leaseEnd is the end of a lease that is asked for now. It leaves the handler a tenth of the lease to stop in.
 func (l *layer) leaseEnd() time.Time { return time.Now().Add(l.lease - l.lease/10) }
@@ -78,19 +81,19 @@ func (k *lock) explain(ctx, held context.Context, r job.Result) job.Result {
 // runs on after that still holds the lock.
 func (k *lock) keep(ctx context.Context) (held context.Context, unlock func()) {
 	held, lose := context.WithCancelCause(ctx)
-	started, done := make(chan context.CancelFunc, 1), make(chan struct{})
+	renewing := make(chan context.CancelFunc, 1) // carries what stops the goroutine, and is closed at its end
 	timer := time.AfterFunc(k.lease/3, func() {
-		defer close(done)
-		renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
+		defer close(renewing)
+		ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 		defer stop()
-		started <- stop
-		k.renew(renewing, lose)
+		renewing <- stop
+		k.renew(ctx, lose)
 	})
 	return held, func() {
 		if !timer.Stop() {
-			stop := <-started
+			stop := <-renewing
 			stop()
-			<-done
+			<-renewing
 		}
 		k.release(ctx)
 		lose(nil)
@@ -130,5 +133,6 @@ func (k *lock) renewOnce(ctx context.Context) (held bool, err error) {
 }
 
 func (k *lock) release(ctx context.Context) {
-	k.settle(ctx, "release", func(ctx context.Context) error { return k.store.Release(ctx, k.key, k.owner) })
+	err := k.store.Release(context.WithoutCancel(ctx), k.key, k.owner)
+	k.settled("release", err)
 }

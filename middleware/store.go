@@ -14,7 +14,10 @@ import (
 //
 // An error means that nothing is known: the effect may have happened. It is returned when ctx has ended, when
 // the store cannot be reached, and for an empty key or owner, slots below 1, and a ttl or window that is not
-// positive, so that a lease without an end cannot be made. A Store returns soon after ctx has ended.
+// positive, so that a lease without an end cannot be made.
+//
+// A Store returns soon after ctx has ended. Where it waits for somebody else it sets a limit of its own as well:
+// a layer that lets go does so under a context that does not end.
 type Store interface {
 	// Acquire leases one of slots places under key to owner for ttl. It says ok when owner has the place.
 	// An owner that already has one keeps that one, with the new ttl, so that a call whose answer was lost
