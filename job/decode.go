@@ -11,6 +11,7 @@ import (
 	"math"
 	"strconv"
 	"time"
+	"unicode/utf8"
 )
 
 // A DecodeReason says what is wrong with a message.
@@ -78,7 +79,7 @@ func fromMembers(members map[string]json.RawMessage) (Envelope, error) {
 	if e.Payload, err = checkPayload(members["payload"]); err != nil {
 		return Envelope{}, err
 	}
-	if unmarshal(members["meta"], &e.Meta) != nil || e.Meta == nil {
+	if unmarshal(members["meta"], &e.Meta) != nil || e.Meta == nil { // a list, a text: no reason to lose the job
 		e.Meta = map[string]any{}
 	}
 	var v, attempt, maxAttempts int64
@@ -186,6 +187,12 @@ func isEmpty(data []byte) bool {
 
 // text is the string that raw holds, "" for anything else.
 func text(raw json.RawMessage) string {
+	if len(raw) < 2 || raw[0] != '"' {
+		return ""
+	}
+	if plain := raw[1 : len(raw)-1]; bytes.IndexByte(plain, '\\') < 0 && utf8.Valid(plain) {
+		return string(plain)
+	}
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
 		return ""

@@ -47,7 +47,7 @@ func New(jobType string, payload any, meta map[string]any, p RetryPolicy) (Envel
 	}
 	now := time.Now()
 	return Envelope{
-		V: Version, JobID: newID(now), JobType: jobType, Payload: raw, Meta: m,
+		V: Version, JobID: newID("job", now), JobType: jobType, Payload: raw, Meta: m,
 		Attempt: 1, MaxAttempts: p.normal().MaxAttempts, CreatedAt: now.Unix(),
 	}, nil
 }
@@ -145,8 +145,8 @@ func emptyArrayAt(data []byte, start int) (_, end int, ok bool) {
 }
 
 // newID is unique by its 48 random bits; its time is for people. Nobody may parse it.
-func newID(now time.Time) string {
+func newID(prefix string, now time.Time) string {
 	var b [6]byte
 	rand.Read(b[:])
-	return "job_" + now.UTC().Format("20060102150405") + "_" + hex.EncodeToString(b[:])
+	return prefix + "_" + now.UTC().Format("20060102150405") + "_" + hex.EncodeToString(b[:])
 }

@@ -49,7 +49,11 @@ type funcHandler struct {
 func (h *funcHandler) Types() []string                               { return slices.Clone(h.types) }
 func (h *funcHandler) Handle(ctx context.Context, e Envelope) Result { return h.handle(ctx, e) }
 
+// wrap puts fn into layers. A panic of fn reaches them as a result.
 func wrap(fn HandleFunc, mw []Middleware) HandleFunc {
+	if len(mw) > 0 {
+		fn = guard(fn)
+	}
 	for _, layer := range slices.Backward(mw) {
 		if layer != nil {
 			fn = layer(fn)

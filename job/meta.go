@@ -27,11 +27,11 @@ type AttemptError struct {
 
 func attemptError(attempt int, reason Reason, err error) AttemptError {
 	text := err.Error()
-	if len(text) > maxErrorText {
-		text = text[:maxErrorText]
-		for len(text) > 0 && !utf8.ValidString(text[len(text)-1:]) && !utf8.RuneStart(text[len(text)-1]) {
-			text = text[:len(text)-1]
+	if cut := maxErrorText; len(text) > cut {
+		for cut > 0 && !utf8.RuneStart(text[cut]) {
+			cut--
 		}
+		text = text[:cut]
 	}
 	return AttemptError{Attempt: attempt, At: time.Now().Unix(), Reason: reason, Error: text}
 }
@@ -44,20 +44,24 @@ func requeuedMeta(meta map[string]any, keep int, failed AttemptError) map[string
 	meta = cloned(meta)
 	delete(meta, MetaDeferredSince)
 	if keep > 0 {
-		kept := append(metaErrors(meta), failed)
-		kept = kept[max(0, len(kept)-keep):]
-		list := make([]any, len(kept))
-		for i, k := range kept {
-			list[i] = map[string]any{
-				"attempt": number(int64(k.Attempt)), "at": number(k.At), "reason": string(k.Reason), "error": k.Error,
-			}
-		}
-		meta[MetaErrors] = list
+		setErrors(meta, append(metaErrors(meta), failed), keep)
 	}
 	return meta
 }
 
-// metaErrors reads back what requeuedMeta wrote; what is not of that shape is left out.
+// setErrors writes the last keep of failed into meta, as a decoder would have read them.
+func setErrors(meta map[string]any, failed []AttemptError, keep int) {
+	failed = failed[max(0, len(failed)-keep):]
+	list := make([]any, len(failed))
+	for i, f := range failed {
+		list[i] = map[string]any{
+			"attempt": number(int64(f.Attempt)), "at": number(f.At), "reason": string(f.Reason), "error": f.Error,
+		}
+	}
+	meta[MetaErrors] = list
+}
+
+// metaErrors reads back what setErrors wrote; what is not of that shape is left out.
 func metaErrors(meta map[string]any) []AttemptError {
 	data, err := json.Marshal(meta[MetaErrors])
 	if err != nil {

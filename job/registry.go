@@ -8,7 +8,8 @@ import (
 	"sync"
 )
 
-// A Registry finds the handler of a type. It is safe for concurrent use; a nil one is empty.
+// A Registry finds the handler of a type. It is safe for concurrent use; a nil or zero
+// one is empty.
 type Registry struct {
 	mu     sync.RWMutex
 	byType map[string]Handler
@@ -38,6 +39,9 @@ func (r *Registry) Replace(h Handler) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.byType == nil {
+		r.byType = map[string]Handler{}
+	}
 	for _, t := range h.Types() {
 		r.byType[t] = h
 	}

@@ -23,7 +23,7 @@ func (r *Runner) report(ctx context.Context, e Envelope, d Decision) {
 	r.event(Event{Kind: outcomeNames[d.Outcome], Delay: d.Delay, Took: d.Took, Reason: d.Reason, Err: d.Err}, e)
 
 	if d.Reason == ReasonTimeout {
-		r.warn(ctx, "job.timeout", e, d, slog.Duration("limit", r.Timeout))
+		r.warn(ctx, "job.timeout", e, d)
 	}
 	delay := slog.Int64("delayMs", d.Delay.Milliseconds())
 	switch {
