@@ -125,3 +125,6 @@ func (c *Chooser) Close()                                                    { p
 
 // InFlight returns this process's own calls in flight to a row.
 func (c *Chooser) InFlight(r Row) int { panic("stub") }
+
+// Age is how long the task had been running at a time of this process's wall clock.
+func (f InFlight) Age(at time.Time) time.Duration { panic("stub") }

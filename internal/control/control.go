@@ -16,6 +16,9 @@ const (
 	NumFDs = iota
 )
 
+// MarkerVersion is the first word of EnvMarker's value.
+const MarkerVersion = "1"
+
 // EnvMarker is the one environment variable that makes a re-executed program a worker.
 // Its value is "VERSION SERVERNAME"; it is unset before main.
 const EnvMarker = "TASKD_WORKER"
@@ -31,6 +34,7 @@ type Handover struct {
 	Generation uint64
 	Row        int
 	Tasks      []string // names in the pool's registry
+	Allowed    []string // names that the workers may run; empty: all
 	Settings
 }
 

@@ -17,6 +17,7 @@ type Config struct {
 	StartTimeout        time.Duration
 	Env                 []string // allow-list of names; nil: all
 	Tasks               []string // registry names
+	Allowed             []string // names that the workers may run; empty: all
 	Logger              *slog.Logger
 	OnEvent             func(Event)
 	Stdout, Stderr      *os.File // where the workers' output goes when Logger is nil
@@ -60,9 +61,24 @@ func (s *Supervisor) Shutdown(ctx context.Context) error { panic("stub") }
 
 // Attach connects to another process's pool through its control socket: the table, read-only, and the numbers.
 // gone is closed when that pool's parent is gone.
-func Attach(ctx context.Context, dir, name string) (t *sharedstate.Table, s control.Settings, gone <-chan struct{}, err error) {
-	panic("stub")
+func Attach(ctx context.Context, dir, name string) (*Attachment, error) { panic("stub") }
+
+// An Attachment is a read-only view of another process's pool.
+type Attachment struct {
+	Table    *sharedstate.Table
+	Settings control.Settings
 }
+
+func (a *Attachment) Gone() <-chan struct{} { panic("stub") }
+func (a *Attachment) Close() error          { panic("stub") }
+
+// Title is a worker's process title.
+func Title(server string, index int) string { panic("stub") }
+
+// Status is the table's, and after Shutdown what it was at the end.
+func (s *Supervisor) Status() []sharedstate.Status { panic("stub") }
+
+func (r Reason) String() string { panic("stub") }
 
 // Describe says in words how a worker ended.
 func Describe(e sharedstate.End) string { panic("stub") }

@@ -1,0 +1,61 @@
+package raw
+
+// MaxDepth is how deep arrays and maps may lie in each other.
+const MaxDepth = 64
+
+// A Fault is what Walk found wrong with a value.
+type Fault uint8
+
+// The faults of a value.
+const (
+	Sound    Fault = iota
+	CutShort       // the bytes end inside it
+	TooMany        // it claims more elements than bytes are left
+	TooDeep        // it nests deeper than the limit
+	Unknown        // it holds the reserved code
+)
+
+// Walk returns the index behind the value at b[i:], or the index of the fault in it.
+// At most depth arrays and maps may lie in each other; depth is at most MaxDepth.
+//
+// pending counts the values to come on all levels. Each takes a byte at least,
+// so that a claim that cannot be true is refused at its header.
+func Walk(b []byte, i, depth int) (int, Fault) {
+	var open [MaxDepth]int // values to come on each level that waits for a deeper one
+	level, here, pending := 0, 1, 1
+	for {
+		for here == 0 {
+			if level == 0 {
+				return i, Sound
+			}
+			level--
+			here = open[level]
+		}
+		here--
+		pending--
+		at := i
+		t, next := Next(b, i)
+		i = next
+		children := t.Len
+		switch t.Kind {
+		case Cut:
+			return at, CutShort
+		case Reserved:
+			return at, Unknown
+		case Map:
+			children *= 2
+		case Array:
+		default:
+			continue
+		}
+		if pending += children; pending > len(b)-i {
+			return at, TooMany
+		}
+		if level == depth {
+			return at, TooDeep
+		}
+		open[level] = here
+		level++
+		here = children
+	}
+}
