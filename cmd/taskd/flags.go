@@ -15,14 +15,14 @@ import (
 	"github.com/taskd-go/task"
 )
 
-// fromEnvironment marks flags that can stand in the environment too.
-const fromEnvironment = "taskd_environment"
+// configField marks a flag that can stand in the environment too, with the field of Config that it sets.
+const configField = "taskd_config_field"
 
 // readEnvironment sets the marked flags that were not given from their variables.
 func readEnvironment(flags *pflag.FlagSet) error {
 	var errs []error
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Annotations[fromEnvironment] == nil || f.Changed {
+		if f.Annotations[configField] == nil || f.Changed {
 			return
 		}
 		name := variable(f.Name)
@@ -38,6 +38,16 @@ func readEnvironment(flags *pflag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
+// variables lists the variables that are set for marked flags.
+func variables(flags *pflag.FlagSet) (set []string) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if _, ok := os.LookupEnv(variable(f.Name)); ok && f.Annotations[configField] != nil {
+			set = append(set, variable(f.Name))
+		}
+	})
+	return set
+}
+
 // variable is the environment's name of a flag.
 func variable(flag string) string {
 	return "TASKD_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
@@ -46,8 +56,8 @@ func variable(flag string) string {
 // addTargetFlags adds the flags that say which pool is meant.
 func addTargetFlags(flags *pflag.FlagSet, cfg *task.Config) {
 	cfg.ServerName = "EasySwoole"
-	add(flags, (*word)(&cfg.ServerName), "name", "name of the pool, prefix of its processes and files")
-	add(flags, (*word)(&cfg.TempDir), "dir", "folder of the pool's sockets (default: the working directory)")
+	add(flags, (*word)(&cfg.ServerName), "ServerName", "name", "name of the pool, prefix of its processes and files")
+	add(flags, (*word)(&cfg.TempDir), "TempDir", "dir", "folder of the pool's sockets (default: the working directory)")
 }
 
 // addPoolFlags adds a flag for every setting of a pool.
@@ -58,29 +68,42 @@ func addPoolFlags(flags *pflag.FlagSet, cfg *task.Config) {
 	cfg.PushTimeout, cfg.StartTimeout, cfg.DrainTimeout = 5*time.Second, 10*time.Second, 30*time.Second
 	cfg.FrameTimeout, cfg.DrainGrace = time.Second, time.Second
 
-	add(flags, count{&cfg.WorkerNum, 1, 512}, "workers", "worker processes, 1 to 512")
-	add(flags, count{&cfg.MaxRunningNum, 1, math.MaxInt32}, "max-running", "tasks at once in one worker")
-	add(flags, size[int]{&cfg.MaxPackageSize, 512}, "max-package-size", "bytes of a whole frame, at least 512")
-	add(flags, duration{&cfg.PushTimeout, notZero}, "push-timeout", "default budget of an asynchronous call; negative: none")
-	add(flags, duration{&cfg.SoftTimeLimit, notNegative}, "soft-time-limit", "end a task's context after this; 0: never")
-	add(flags, duration{&cfg.TimeLimit, notNegative}, "time-limit", "replace and kill a task's worker after this; 0: never")
-	add(flags, count{&cfg.MaxTasksPerWorker, 0, math.MaxInt}, "max-tasks", "replace a worker after so many tasks; 0: never")
-	add(flags, duration{&cfg.MaxWorkerAge, notNegative}, "max-age", "replace a worker of this age; 0: never")
-	add(flags, size[int64]{&cfg.MaxWorkerMemory, 0}, "max-memory", "replace a worker of this resident size; 0: never")
-	add(flags, count{&cfg.MaxReplacing, 1, 512}, "max-replacing", "workers in replacement at once")
-	add(flags, duration{&cfg.StartTimeout, positive}, "start-timeout", "limit of a worker's start")
-	add(flags, duration{&cfg.DrainTimeout, notZero}, "drain-timeout", "how long a drain waits for running tasks; negative: for ever")
-	add(flags, duration{&cfg.FrameTimeout, positive}, "frame-timeout", "limit of a frame's arrival once it has begun")
-	add(flags, duration{&cfg.DrainGrace, positive}, "drain-grace", "how long a drain waits for peers to stop sending")
-	add(flags, (*names)(&cfg.Env), "env", "names of the variables that the workers get, with commas (default: all)")
-	add(flags, &logFormat{logger: &cfg.Logger}, "log", "output of the workers and log: raw, text or json")
+	add(flags, count{&cfg.WorkerNum, 1, 512}, "WorkerNum", "workers", "worker processes, 1 to 512")
+	add(flags, count{&cfg.MaxRunningNum, 1, math.MaxInt32}, "MaxRunningNum", "max-running", "tasks at once in one worker")
+	add(flags, size[int]{&cfg.MaxPackageSize, 512}, "MaxPackageSize", "max-package-size", "bytes of a whole frame, at least 512")
+	add(flags, duration{&cfg.PushTimeout, notZero}, "PushTimeout", "push-timeout", "default budget of an asynchronous call; negative: none")
+	add(flags, duration{&cfg.SoftTimeLimit, notNegative}, "SoftTimeLimit", "soft-time-limit", "end a task's context after this; 0: never")
+	add(flags, duration{&cfg.TimeLimit, notNegative}, "TimeLimit", "time-limit", "replace and kill a task's worker after this; 0: never")
+	add(flags, count{&cfg.MaxTasksPerWorker, 0, math.MaxInt}, "MaxTasksPerWorker", "max-tasks", "replace a worker after so many tasks; 0: never")
+	add(flags, duration{&cfg.MaxWorkerAge, notNegative}, "MaxWorkerAge", "max-age", "replace a worker of this age; 0: never")
+	add(flags, size[int64]{&cfg.MaxWorkerMemory, 0}, "MaxWorkerMemory", "max-memory", "replace a worker of this resident size; 0: never")
+	add(flags, count{&cfg.MaxReplacing, 1, 512}, "MaxReplacing", "max-replacing", "workers in replacement at once")
+	add(flags, duration{&cfg.StartTimeout, positive}, "StartTimeout", "start-timeout", "limit of a worker's start")
+	add(flags, duration{&cfg.DrainTimeout, notZero}, "DrainTimeout", "drain-timeout", "how long a drain waits for running tasks; negative: for ever")
+	add(flags, duration{&cfg.FrameTimeout, positive}, "FrameTimeout", "frame-timeout", "limit of a frame's arrival once it has begun")
+	add(flags, duration{&cfg.DrainGrace, positive}, "DrainGrace", "drain-grace", "how long a drain waits for peers to stop sending")
+	add(flags, (*names)(&cfg.Env), "Env", "env", "names of the variables that the workers get, with commas (default: all)")
+	add(flags, &logFormat{logger: &cfg.Logger}, "Logger", "log", "output of the workers and log: raw, text or json")
 }
 
-func add(flags *pflag.FlagSet, v pflag.Value, name, usage string) {
-	flags.Var(v, name, usage)
-	if err := flags.SetAnnotation(name, fromEnvironment, []string{variable(name)}); err != nil {
-		panic(err) // the flag was added one line above
-	}
+// add adds a flag that sets a field of Config, and can also stand in the environment.
+func add(flags *pflag.FlagSet, v pflag.Value, field, name, usage string) {
+	f := flags.VarPF(v, name, "", usage)
+	f.Annotations = map[string][]string{configField: {field}}
+}
+
+// explainConfig says in words of the command line what the library says of a Config.
+func explainConfig(err *task.ConfigError) error {
+	var cfg task.Config
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	addPoolFlags(flags, &cfg)
+	said := error(err)
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Annotations[configField][0] == err.Field {
+			said = fmt.Errorf("--%s %v: %s", f.Name, err.Value, err.Rule)
+		}
+	})
+	return said
 }
 
 // A count is a whole number within limits.

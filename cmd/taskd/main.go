@@ -35,11 +35,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintf(stderr, "taskd: %v\n", err)
+	code := exitCode(err)
 	if !*started {
-		return exitUsage
+		code = exitUsage
 	}
-	return exitCode(err)
+	var config *task.ConfigError
+	if errors.As(err, &config) {
+		err = explainConfig(config)
+	}
+	fmt.Fprintf(stderr, "taskd: %v\n", err)
+	return code
 }
 
 // An exitError is an error with an exit code of its own.

@@ -43,12 +43,16 @@ runs is killed and listed, and the exit code is 5. So it is when the time of a d
 			if err := defineTasks(which, allowed); err != nil {
 				return err
 			}
+			if cfg.Env != nil {
+				// The workers read the same flags and variables again.
+				cfg.Env = append(cfg.Env, variables(cmd.Flags())...)
+			}
 			return serve(cmd.Context(), cmd.OutOrStdout(), cfg)
 		},
 	}
 	addPoolFlags(cmd.Flags(), &cfg)
-	add(cmd.Flags(), &which, "tasks", "built-in tasks that the pool has, with commas")
-	add(cmd.Flags(), &allowed, "allow-exec", "commands that exec may run, with commas; may be repeated (default: none)")
+	add(cmd.Flags(), &which, "Tasks", "tasks", "built-in tasks that the pool has, with commas")
+	add(cmd.Flags(), &allowed, "", "allow-exec", "commands that exec may run, with commas; may be repeated (default: none)")
 	return cmd
 }
 
