@@ -148,7 +148,7 @@ func dial(ctx context.Context, cfg task.Config) (*task.Client, error) {
 	client, err := task.Dial(ctx, cfg)
 	var config *task.ConfigError
 	if err != nil && !errors.As(err, &config) {
-		err = &exitError{exitNotRun, fmt.Errorf("%w\nIs it running? Name and folder must be those of its taskd serve.", err)}
+		err = &exitError{exitNotRun, err, "Is it running? Name and folder must be those of its taskd serve."}
 	}
 	return client, err
 }
@@ -159,7 +159,7 @@ func explain(name string, err error) error {
 	if !errors.As(err, &failed) {
 		return err
 	}
-	return fmt.Errorf("%s: %w\n%s %s", name, err, known(failed.Delivery), advice(failed))
+	return &exitError{exitCode(err), fmt.Errorf("%s: %w", name, err), known(failed.Delivery) + " " + advice(failed)}
 }
 
 func known(d task.Delivery) string {

@@ -98,7 +98,7 @@ func (c *chaos) run(ctx context.Context) (err error) {
 		c.offf("shutdown: %v", err)
 	}
 	if first.Err() != nil {
-		return &exitError{exitInterrupted, errors.New("interrupted")}
+		return &exitError{code: exitInterrupted, err: errors.New("interrupted")}
 	}
 	faults.report(c)
 	calls.report(c)

@@ -103,7 +103,7 @@ func (d *demo) run(ctx context.Context, dir string, cfg task.Config, kill bool) 
 	}
 	d.bar.end()
 	if first.Err() != nil {
-		return &exitError{exitInterrupted, errors.New("interrupted")}
+		return &exitError{code: exitInterrupted, err: errors.New("interrupted")}
 	}
 	d.report(time.Since(begun), victim, skipped)
 	if len(d.failed) > 0 {

@@ -44,20 +44,25 @@ func run(args []string, stdout, stderr io.Writer) int {
 		err = explainConfig(config)
 	}
 	fmt.Fprintf(stderr, "taskd: %v\n", err)
+	var own *exitError
+	if errors.As(err, &own) && own.advice != "" {
+		fmt.Fprintln(stderr, own.advice)
+	}
 	return code
 }
 
-// An exitError is an error with an exit code of its own.
+// An exitError is an error with an exit code of its own, and advice for the user where there is some.
 type exitError struct {
-	code int
-	err  error
+	code   int
+	err    error
+	advice string
 }
 
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
 
 func usagef(format string, args ...any) error {
-	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
 }
 
 func exitCode(err error) int {

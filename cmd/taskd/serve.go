@@ -74,7 +74,7 @@ func serve(ctx context.Context, out io.Writer, cfg task.Config) error {
 
 	fmt.Fprintf(out, "draining, %d tasks run; a second signal ends at once\n", running(pool.Status()))
 	if err := pool.Shutdown(second); err != nil {
-		return &exitError{exitLost, err}
+		return &exitError{code: exitLost, err: err}
 	}
 	fmt.Fprintln(out, "drained")
 	return nil

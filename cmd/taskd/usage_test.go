@@ -18,7 +18,6 @@ func TestWrongUsageIsOneSentenceAndStartsNothing(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no such command":             {[]string{"sevre"}, `unknown command "sevre"`},
 		"no such flag":                {[]string{"serve", "--wokers", "3"}, "unknown flag: --wokers"},
 		"an argument too many":        {[]string{"serve", "now"}, `unknown command "now"`},
 		"no task":                     {[]string{"call"}, "accepts between 1 and 2"},
@@ -67,6 +66,13 @@ func TestWrongUsageIsOneSentenceAndStartsNothing(t *testing.T) {
 			assert.Empty(t, left)
 		})
 	}
+}
+
+func TestUnknownCommandSuggestsAnother(t *testing.T) {
+	code, _, stderr := taskd(t, t.TempDir(), "sevre")
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, stderr, `unknown command "sevre"`)
+	assert.Contains(t, stderr, "\tserve\n")
 }
 
 func TestEveryCommandTeachesByExample(t *testing.T) {
