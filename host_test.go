@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -115,7 +116,6 @@ type hostConfig struct {
 	Kind   string // what runs, see runHost
 	Dir    string
 	Name   string
-	Pool   task.Config `json:"-"`
 	Slots  int
 	Number int
 	Drain  time.Duration
@@ -130,7 +130,8 @@ func startHost(t *testing.T, cfg hostConfig) *host {
 	return h
 }
 
-func newHost(t *testing.T, cfg hostConfig) *host {
+// newHost runs this binary as a host, under another command if wrap names one.
+func newHost(t *testing.T, cfg hostConfig, wrap ...string) *host {
 	t.Helper()
 	if cfg.Dir == "" {
 		cfg.Dir = shortDir(t)
@@ -141,7 +142,10 @@ func newHost(t *testing.T, cfg hostConfig) *host {
 	b, err := json.Marshal(cfg)
 	require.NoError(t, err)
 	h := &host{t: t, err: &lockedBuffer{}}
-	h.cmd = exec.Command("/proc/self/exe")
+	self, err := os.Executable()
+	require.NoError(t, err)
+	argv := append(wrap, self)
+	h.cmd = exec.Command(argv[0], argv[1:]...)
 	h.cmd.Env = append(os.Environ(), "TEST_HOST="+string(b), "GORACE=atexit_sleep_ms=0")
 	h.cmd.Stderr = h.err
 	h.cmd.WaitDelay = time.Second
@@ -199,6 +203,9 @@ func runHost(config string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
+	if cfg.Kind == "dial" {
+		return dialAndCall(cfg)
+	}
 	pc := poolConfig()
 	pc.ServerName, pc.TempDir = cfg.Name, cfg.Dir
 	pc.WorkerNum, pc.MaxRunningNum, pc.DrainTimeout = cfg.Number, cfg.Slots, cfg.Drain
@@ -210,6 +217,9 @@ func runHost(config string) int {
 	if err != nil {
 		fmt.Println(err)
 		return 1
+	}
+	if cfg.Kind == "signals" {
+		go obeySignals(p)
 	}
 	fmt.Println("ready")
 	in := bufio.NewScanner(os.Stdin)
@@ -228,6 +238,18 @@ func runHost(config string) int {
 		case "deaf":
 			_, err := p.Async(context.Background(), Deaf{Addr: arg})
 			fmt.Println(err)
+		case "noisy":
+			_, err := p.Async(context.Background(), Noisy{Addr: arg})
+			fmt.Println(err)
+		case "echo":
+			_, err := p.Sync(context.Background(), Echo{1})
+			fmt.Println(err)
+		case "pid":
+			fmt.Println(os.Getpid())
+		case "term":
+			if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+				fmt.Println(err)
+			}
 		case "threads":
 			useThreads()
 			fmt.Println("done")
@@ -236,4 +258,39 @@ func runHost(config string) int {
 		}
 	}
 	return 0
+}
+
+// dialAndCall is a host that only calls another process's pool.
+func dialAndCall(cfg hostConfig) int {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	c, err := task.Dial(ctx, task.Config{TempDir: cfg.Dir, ServerName: cfg.Name})
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer c.Close()
+	if _, err := c.Sync(ctx, Echo{1}); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println("called")
+	return 0
+}
+
+// obeySignals is what a host does about its signals: it says so, and ends at SIGTERM.
+func obeySignals(p *task.Task) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	for s := range signals {
+		if s == syscall.SIGTERM {
+			if err := p.Shutdown(context.Background()); err != nil {
+				fmt.Println(err)
+				os.Exit(1)
+			}
+			fmt.Println(s)
+			os.Exit(0)
+		}
+		fmt.Println(s)
+	}
 }

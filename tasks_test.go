@@ -19,7 +19,7 @@ import (
 
 func init() {
 	for _, r := range []task.Runner{
-		Echo{}, Meet{}, Fail{}, Who{}, Exit{}, Signal{}, Spin{}, Print{}, Chan{}, Blob{}, Mark{}, Deaf{}, Poll{}, DeadlineTo{}, Slow{},
+		Echo{}, Meet{}, Fail{}, Who{}, Exit{}, Signal{}, Spin{}, Print{}, Chan{}, Blob{}, Mark{}, Deaf{}, Poll{}, DeadlineTo{}, Slow{}, Inside{}, Noisy{}, Bytes{},
 	} {
 		task.Register(r)
 	}
@@ -273,3 +273,48 @@ func (*SlowText) UnmarshalText([]byte) error { return nil }
 type unregistered struct{}
 
 func (*unregistered) Run(context.Context, task.Info) (any, error) { return nil, nil }
+
+// Inside starts a pool inside a worker and calls it.
+type Inside struct{ Dir, Name string }
+
+func (i Inside) Run(ctx context.Context, _ task.Info) (any, error) {
+	p, err := task.New(task.Config{TempDir: i.Dir, ServerName: i.Name})
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Start(ctx); err != nil {
+		return nil, err
+	}
+	defer p.Shutdown(ctx)
+	return task.As[string](p.Sync(ctx, &Greet{Name: "inside"}))
+}
+
+// Noisy meets the test, prints until printing fails, meets it again, and ends
+// when both meetings are over.
+type Noisy struct{ Addr string }
+
+func (n Noisy) Run(context.Context, task.Info) (any, error) {
+	first, err := net.Dial("unix", n.Addr)
+	if err != nil {
+		return nil, err
+	}
+	defer first.Close()
+	fmt.Fprintf(first, "0 0 %d\n", os.Getpid())
+	for err == nil {
+		_, err = fmt.Fprintln(os.Stderr, "noise")
+	}
+	second, err := net.Dial("unix", n.Addr)
+	if err != nil {
+		return nil, err
+	}
+	defer second.Close()
+	fmt.Fprintf(second, "0 0 %d\n", os.Getpid())
+	bufio.NewReader(first).ReadString('\n')
+	bufio.NewReader(second).ReadString('\n')
+	return nil, nil
+}
+
+// Bytes returns what it carries.
+type Bytes struct{ Data []byte }
+
+func (b Bytes) Run(context.Context, task.Info) (any, error) { return b.Data, nil }

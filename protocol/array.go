@@ -143,8 +143,8 @@ func describe(v []byte) string {
 	case raw.Str:
 		return fmt.Sprintf("the str %.40q", v[next-t.Len:next])
 	case raw.Array, raw.Map:
-		return fmt.Sprintf("a %s of %d", t.Kind, t.Len)
+		return fmt.Sprintf("of kind %s with %d elements", t.Kind, t.Len)
 	default:
-		return fmt.Sprintf("a msgpack %s", t.Kind)
+		return fmt.Sprintf("of kind %s", t.Kind)
 	}
 }

@@ -25,7 +25,7 @@ func BeginFrame(dst []byte) []byte { return append(dst, 0, 0, 0, 0) }
 // EndFrame writes the length into frame, which BeginFrame began at its first
 // byte. It fails with an *Error of StatusPackageTooLarge when the whole frame is longer than max bytes.
 func EndFrame(frame []byte, max int) error {
-	if len(frame) > max || len(frame)-HeaderSize > math.MaxUint32 {
+	if len(frame) > max || uint64(len(frame)-HeaderSize) > math.MaxUint32 {
 		return tooLarge(uint64(len(frame)), max)
 	}
 	binary.BigEndian.PutUint32(frame, uint32(len(frame)-HeaderSize))

@@ -15,6 +15,21 @@ const (
 	Unknown        // it holds the reserved code
 )
 
+// String says what the fault is of the value that has it.
+func (f Fault) String() string {
+	switch f {
+	case Sound:
+		return "is sound"
+	case CutShort:
+		return "is cut short"
+	case TooMany:
+		return "claims more elements than bytes are left"
+	case TooDeep:
+		return "nests deeper than the limit"
+	}
+	return "is reserved"
+}
+
 // Walk returns the index behind the value at b[i:], or the index of the fault in it.
 // At most depth arrays and maps may lie in each other; depth is at most MaxDepth.
 //
