@@ -1,6 +1,7 @@
 package sharedstate
 
 import (
+	"runtime"
 	"time"
 )
 
