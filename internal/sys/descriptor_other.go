@@ -1,0 +1,5 @@
+//go:build !linux
+
+package sys
+
+const fdDir = "/dev/fd"

@@ -1,0 +1,65 @@
+package sys
+
+import (
+	"fmt"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxBacklog is how many connections may wait to be accepted, if the system allows it.
+const maxBacklog = 4096
+
+// Listen binds a Unix stream socket. Its file has mode 0600 before it can be
+// seen, and the umask is left alone. The backlog is 4096 or what the system
+// allows; closing the listener does not unlink the file. It is an error when path exists.
+func Listen(path string) (*net.UnixListener, error) {
+	var sa unix.RawSockaddrUnix
+	if longest := len(sa.Path) - 1; len(path) > longest {
+		return nil, fmt.Errorf("listen on %s: the path has %d bytes, the system allows %d", path, len(path), longest)
+	}
+	l, err := listen(path)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	l.SetUnlinkOnClose(false)
+	return l, nil
+}
+
+// Relisten calls listen again on an inherited socket, so that Peer at the other
+// end names this process.
+func Relisten(l *net.UnixListener) error {
+	err := control(l, func(fd int) error { return unix.Listen(fd, backlog()) })
+	if err != nil {
+		return fmt.Errorf("listen again on %s: %w", l.Addr(), err)
+	}
+	return nil
+}
+
+// listenerOf makes a listener of a bound and listening socket, which it takes over.
+func listenerOf(fd int, path string) (*net.UnixListener, error) {
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close()
+	l, err := net.FileListener(f)
+	if err != nil {
+		return nil, err
+	}
+	ul, ok := l.(*net.UnixListener)
+	if !ok {
+		return nil, fmt.Errorf("it is a %T", l)
+	}
+	return ul, nil
+}
+
+// A FileID tells two files of one path apart.
+type FileID struct{ Dev, Ino uint64 }
+
+// IDOf returns the identity of the file at path; symbolic links are not followed.
+func IDOf(path string) (FileID, error) {
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		return FileID{}, &os.PathError{Op: "lstat", Path: path, Err: err}
+	}
+	return FileID{Dev: uint64(st.Dev), Ino: st.Ino}, nil
+}

@@ -1,0 +1,41 @@
+package sys
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Map maps the first size bytes of a Memory, shared. It refuses a file that is
+// smaller, or that could be made smaller later (on Linux: one without the seal
+// against it), since an access beyond the end would kill the process.
+func Map(f *os.File, size int, writable bool) ([]byte, error) {
+	prot := unix.PROT_READ
+	if writable {
+		prot |= unix.PROT_WRITE
+	}
+	var b []byte
+	err := control(f, func(fd int) error {
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			return err
+		}
+		if size <= 0 || st.Size < int64(size) {
+			return fmt.Errorf("it holds %d bytes, %d are needed", st.Size, size)
+		}
+		if err := checkSealed(fd); err != nil {
+			return err
+		}
+		var err error
+		b, err = unix.Mmap(fd, 0, size, prot, unix.MAP_SHARED)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("map %s: %w", f.Name(), err)
+	}
+	return b, nil
+}
+
+// Unmap undoes Map; b must not be touched afterwards.
+func Unmap(b []byte) error { return unix.Munmap(b) }

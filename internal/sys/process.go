@@ -1,0 +1,115 @@
+package sys
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+)
+
+// A Spawn says how to start a process.
+type Spawn struct {
+	Exe   *os.File   // executed through its descriptor (Linux): its path may have been replaced or deleted
+	Argv  []string   // Argv[0] is the process title
+	Env   []string   // NAME=value; nil: none
+	Files []*os.File // descriptors 0, 1, 2, 3 …; nil: closed
+}
+
+// A Process is a handle of a child that leads a process group of its own.
+// Signals go through the handle, never to a pid that may be another's by now.
+// Its methods are safe for concurrent use.
+type Process struct {
+	proc *os.Process
+	exit exitWatch
+
+	mu     sync.Mutex // held while a signal is sent, so that the reap cannot come between
+	reaped bool
+	state  ExitState
+	known  bool
+}
+
+// An ExitState says how a process ended.
+type ExitState struct {
+	Code     int // when it exited by itself
+	Signal   int // the number of the signal that ended it, else 0
+	CoreDump bool
+}
+
+// Start starts a process. An error (no more processes, no memory) leaves nothing behind and may be tried again.
+func Start(s Spawn) (*Process, error) {
+	if len(s.Argv) == 0 {
+		return nil, errors.New("start a process: Argv must not be empty")
+	}
+	path, release, err := executable(s)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", s.Argv[0], err)
+	}
+	defer release()
+	env := s.Env
+	if env == nil {
+		env = []string{} // nil would mean: all of ours
+	}
+	attr := &syscall.SysProcAttr{Setpgid: true}
+	pidfd := wantPidFD(attr)
+	proc, err := os.StartProcess(path, s.Argv, &os.ProcAttr{Env: env, Files: s.Files, Sys: attr})
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", s.Argv[0], err)
+	}
+	return &Process{proc: proc, exit: newExitWatch(proc.Pid, pidfd)}, nil
+}
+
+// PID returns the process id, which may name another process after Reap.
+func (p *Process) PID() int { return p.proc.Pid }
+
+// Signal sends sig to the process alone. The error is os.ErrProcessDone after the reap.
+func (p *Process) Signal(sig os.Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reaped {
+		return os.ErrProcessDone
+	}
+	return p.proc.Signal(sig)
+}
+
+// KillGroup sends SIGKILL to the whole process group; after the reap it does nothing.
+func (p *Process) KillGroup() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.reaped {
+		p.exit.killGroup()
+	}
+}
+
+// Exited waits until the process has ended, without reaping it. On Linux no thread waits.
+func (p *Process) Exited() { p.exit.wait() }
+
+// Reap waits for the end, kills what is left of the process group, and reaps.
+// ok is false where someone else reaped the process: how it ended is unknown
+// then. Later calls return the same.
+func (p *Process) Reap() (state ExitState, ok bool) {
+	p.exit.wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reaped {
+		return p.state, p.known
+	}
+	p.exit.killGroup()
+	ended, err := p.proc.Wait()
+	p.reaped = true
+	p.exit.close()
+	if err != nil {
+		return ExitState{}, false
+	}
+	status, ok := ended.Sys().(syscall.WaitStatus)
+	if !ok {
+		return ExitState{}, false
+	}
+	p.known = true
+	if status.Signaled() {
+		p.state = ExitState{Signal: int(status.Signal()), CoreDump: status.CoreDump()}
+	} else {
+		p.state = ExitState{Code: status.ExitStatus()}
+	}
+	return p.state, true
+}

@@ -1,0 +1,112 @@
+package sharedstate
+
+import (
+	"bytes"
+	"encoding/binary"
+	"iter"
+	"math/bits"
+	"sync/atomic"
+
+	"github.com/taskd-go/task/internal/sys"
+)
+
+// An InFlight is a task that holds a slot.
+type InFlight struct {
+	TaskID  uint64
+	Name    string // cut at 48 bytes
+	Started int64  // CLOCK_MONOTONIC, ns
+}
+
+// Record remembers a task that took a slot, under its id > 0, and returns its
+// place for Forget; -1 when all places of the row (1,024, or MaxRunning if that is less) are taken. The worker's own.
+func (r Row) Record(taskID uint64, name string) (place int) {
+	place = claim(r.maps().tasks[:], r.t.places)
+	if place < 0 {
+		return -1
+	}
+	rec := &r.records()[place]
+	var buf [nameBytes]byte
+	copy(buf[:], name)
+	for w := range rec.name {
+		rec.name[w].Store(binary.NativeEndian.Uint64(buf[w*8:]))
+	}
+	rec.started.Store(sys.Now())
+	rec.taskID.Store(taskID)
+	return place
+}
+
+// Forget clears the record at place; -1 is none. The worker's own.
+func (r Row) Forget(place int) {
+	if place < 0 {
+		return
+	}
+	r.records()[place].taskID.Store(0)
+	release(r.maps().tasks[:], place)
+}
+
+// Tasks lists the records, of a dead row those that its process left. A record
+// that is written or cleared meanwhile may be missing, but none is shown that never was.
+func (r Row) Tasks() []InFlight {
+	var tasks []InFlight
+	records := r.records()
+	for place := range taken(r.maps().tasks[:]) {
+		if place >= len(records) {
+			break
+		}
+		if task, ok := records[place].read(); ok {
+			tasks = append(tasks, task)
+		}
+	}
+	return tasks
+}
+
+// read fails for a record that changes hands: ids are never used twice, so the
+// same id before and after means that all between belongs to it.
+func (rec *record) read() (InFlight, bool) {
+	id := rec.taskID.Load()
+	task := InFlight{TaskID: id, Started: rec.started.Load()}
+	var buf [nameBytes]byte
+	for w := range rec.name {
+		binary.NativeEndian.PutUint64(buf[w*8:], rec.name[w].Load())
+	}
+	task.Name = string(bytes.TrimRight(buf[:], "\x00"))
+	return task, id != 0 && rec.taskID.Load() == id
+}
+
+// claim takes the lowest free of the first places bits; -1 when there is none.
+func claim(words []atomic.Uint64, places int) int {
+	for w := range words {
+		for {
+			old := words[w].Load()
+			bit := bits.TrailingZeros64(^old)
+			place := w*mapBits + bit
+			if place >= places {
+				return -1
+			}
+			if bit == mapBits {
+				break
+			}
+			if words[w].CompareAndSwap(old, old|1<<bit) {
+				return place
+			}
+		}
+	}
+	return -1
+}
+
+func release(words []atomic.Uint64, place int) {
+	words[place/mapBits].And(^(uint64(1) << (place % mapBits)))
+}
+
+// taken yields the places that are taken.
+func taken(words []atomic.Uint64) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for w := range words {
+			for word := words[w].Load(); word != 0; word &= word - 1 {
+				if !yield(w*mapBits + bits.TrailingZeros64(word)) {
+					return
+				}
+			}
+		}
+	}
+}

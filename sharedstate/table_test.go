@@ -1,0 +1,124 @@
+package sharedstate
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/taskd-go/task/internal/sys"
+)
+
+func newTestTable(t testing.TB, workers, maxRunning int) *Table {
+	t.Helper()
+	table, err := Create(workers, maxRunning)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, table.Close()) })
+	return table
+}
+
+// serving starts a generation of index in a row of its own and makes it current.
+func serving(t testing.TB, table *Table, index int, generation uint64) Row {
+	t.Helper()
+	r, err := table.Allocate(index, generation)
+	require.NoError(t, err)
+	r.SetPID(1000 + int(generation))
+	r.SetAccepting(true)
+	table.SetCurrent(index, r)
+	return r
+}
+
+// readOnly opens a second view of the table, as another process would have it.
+func readOnly(t testing.TB, table *Table) *Table {
+	t.Helper()
+	f, err := sys.ReadOnly(table.File())
+	require.NoError(t, err)
+	view, err := Open(f, false)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, view.Close()) })
+	return view
+}
+
+func TestOpenSeesWhatTheCreatorWrites(t *testing.T) {
+	table := newTestTable(t, 3, 7)
+	view := readOnly(t, table)
+	assert.Equal(t, 3, view.Workers())
+	assert.Equal(t, 7, view.MaxRunning())
+	r := serving(t, table, 2, 5)
+	require.True(t, r.Admit())
+
+	seen, ok := view.Current(2)
+	require.True(t, ok)
+	assert.Equal(t, r.Number(), seen.Number())
+	assert.Equal(t, 1, seen.Running())
+	assert.Equal(t, uint64(5), seen.Generation())
+	assert.True(t, seen.Accepting())
+	assert.Equal(t, table.Status(), view.Status())
+
+	table.SetClosed()
+	assert.True(t, view.Closed())
+}
+
+func TestOpenRefusesWhatIsNoTable(t *testing.T) {
+	size := func(workers, maxRunning int) int {
+		s, err := layoutOf(workers, maxRunning)
+		require.NoError(t, err)
+		return s.size
+	}
+	tests := map[string]struct {
+		size  int
+		write func(h *header)
+		want  string
+	}{
+		"empty memory":          {size(2, 8), func(*header) {}, "not a table"},
+		"shorter than a header": {64, nil, "256 are needed"},
+		"another version":       {size(2, 8), func(h *header) { h.version++ }, "version 2"},
+		"no workers":            {size(2, 8), func(h *header) { h.workers = 0 }, "1 to 512 workers"},
+		"too many workers":      {size(2, 8), func(h *header) { h.workers = 1 << 31 }, "1 to 512 workers"},
+		"more workers than fit": {size(2, 8), func(h *header) { h.workers = 3 }, "3 workers of 8 tasks need"},
+		"no tasks":              {size(2, 8), func(h *header) { h.maxRunning = 0 }, "1 to 2147483647 tasks"},
+		"more rows than fit":    {size(2, 8), func(h *header) { h.rows++ }, "2 workers of 8 tasks need"},
+		"longer than it says":   {size(2, 8) + 4096, func(*header) {}, "not a table"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f, err := sys.Memory("test", test.size)
+			require.NoError(t, err)
+			defer f.Close()
+			if test.write != nil {
+				mem, err := sys.Map(f, test.size, true)
+				require.NoError(t, err)
+				h := &view[header](mem, 0, 1)[0]
+				*h = header{size: uint64(test.size), version: layoutVersion, workers: 2, maxRunning: 8, rows: 12}
+				if name != "empty memory" && name != "longer than it says" {
+					h.magic = layoutMagic
+				}
+				test.write(h)
+				require.NoError(t, sys.Unmap(mem))
+			}
+			_, err = Open(f, false)
+			assert.ErrorContains(t, err, test.want)
+		})
+	}
+}
+
+func TestOpenRefusesAFileThatCouldShrink(t *testing.T) {
+	f, err := os.CreateTemp(t.TempDir(), "table")
+	require.NoError(t, err)
+	defer f.Close()
+	require.NoError(t, f.Truncate(1<<20))
+	_, err = Open(f, false)
+	assert.ErrorContains(t, err, "not sealed")
+}
+
+func TestTaskIDsGrowOverAllViews(t *testing.T) {
+	table := newTestTable(t, 1, 1)
+	dup, err := sys.ReadOnly(table.File())
+	require.NoError(t, err)
+	dup.Close()
+	first, second := table.NextTaskID(), table.NextTaskID()
+	assert.Equal(t, uint64(1), first)
+	assert.Greater(t, second, first)
+	assert.Zero(t, readOnly(t, table).NextTaskID(), "a reader has no ids to give")
+}
