@@ -66,7 +66,7 @@ func (c *Client) caller(ctx context.Context) (deliverer, error) {
 	}
 	if c.link != nil {
 		select {
-		case <-c.link.pool.Gone():
+		case <-c.link.pool.Gone:
 			c.unlink()
 		default:
 			return c.link.calls, nil

@@ -2,6 +2,7 @@ package task
 
 import (
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -31,7 +32,7 @@ func init() {
 	}
 	os.Unsetenv(control.EnvMarker)
 	version, server, ok := strings.Cut(marker, " ")
-	if !ok || version != control.MarkerVersion {
+	if !ok || version != strconv.Itoa(control.Version) {
 		return
 	}
 	sys.AdoptFiles(control.NumFDs)

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/taskd-go/task/internal/control"
-	"github.com/taskd-go/task/internal/supervisor"
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/sharedstate"
 	"github.com/taskd-go/task/worker"
@@ -79,7 +78,7 @@ func (p *process) boot() error {
 	}
 	p.handover = *m.Handover
 	os.Args[0] = p.handover.Arg0
-	sys.SetTitle(supervisor.Title(p.handover.ServerName, p.handover.Index))
+	sys.SetTitle(p.handover.Title)
 	shareMachine(p.handover.Settings)
 
 	table, err := sharedstate.Open(os.NewFile(control.FDTable, "table"), true)

@@ -225,7 +225,7 @@ func (t *Task) Status() []WorkerStatus {
 	case remote != nil:
 		return remote.Status()
 	case pool != nil:
-		return workerStatuses(pool.Status())
+		return workerStatuses(pool.Table().Status())
 	default:
 		return nil
 	}

@@ -37,7 +37,10 @@ func (e *DecodeError) Unwrap() error { return e.Err }
 
 var errNoType = errors.New("jobType must be a non-empty string")
 
-const defaultMaxAttempts = 5
+const (
+	defaultMaxAttempts = 5
+	space              = " \t\r\n" // as JSON has it
+)
 
 // Decode reads an envelope. Its errors are *DecodeError.
 //
@@ -49,55 +52,51 @@ const defaultMaxAttempts = 5
 // A message without a jobId gets one that follows from its type, payload, meta and createdAt, so that a redelivery
 // has the same id. Two jobs that are equal in all four are then one to whoever looks at ids alone.
 func Decode(data []byte) (Envelope, error) {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(data, &members); err != nil {
-		return Envelope{}, notEnvelope(data, err)
-	}
-	return fromMembers(members)
-}
-
-// notEnvelope tells a message that is no JSON from one that is no object. An empty array is what some producers
-// write for an empty object.
-func notEnvelope(data []byte, err error) error {
-	var mismatch *json.UnmarshalTypeError
 	switch {
-	case !errors.As(err, &mismatch):
-		return &DecodeError{Reason: NotJSON, Err: err}
-	case isEmpty(data):
-		return &DecodeError{Reason: MissingJobType, Err: errNoType}
-	default:
-		return &DecodeError{Reason: NotObject, Err: fmt.Errorf("an envelope is a JSON object, not %s", mismatch.Value)}
+	case !json.Valid(data):
+		return Envelope{}, &DecodeError{Reason: NotJSON, Err: json.Unmarshal(data, new(any))}
+	case isEmpty(data): // [] is an empty object
+		return fromMembers(members{})
+	case skipSpace(data)[0] != '{':
+		return Envelope{}, &DecodeError{Reason: NotObject, Err: errors.New("an envelope must be a JSON object")}
 	}
+	return fromMembers(cutMembers(data))
 }
 
-func fromMembers(members map[string]json.RawMessage) (Envelope, error) {
-	e := Envelope{JobType: text(members["jobType"])}
+func fromMembers(m members) (Envelope, error) {
+	e := Envelope{JobType: text(m.jobType)}
 	if e.JobType == "" {
 		return Envelope{}, &DecodeError{Reason: MissingJobType, Err: errNoType}
 	}
-	var err error
-	if e.Payload, err = checkPayload(members["payload"]); err != nil {
+	payload, err := checkPayload(m.payload)
+	if err != nil {
 		return Envelope{}, err
 	}
-	if unmarshal(members["meta"], &e.Meta) != nil || e.Meta == nil { // a list, a text: no reason to lose the job
+	e.Payload = bytes.Clone(payload)
+	if isEmpty(m.meta) || unmarshal(m.meta, &e.Meta) != nil || e.Meta == nil { // a list, a text: no reason to lose the job
 		e.Meta = map[string]any{}
 	}
 	var v, attempt, maxAttempts int64
-	now := time.Now().Unix()
-	for _, m := range []struct {
+	for _, number := range [...]struct {
 		name   string
+		raw    json.RawMessage
 		absent int64
 		into   *int64
-	}{{"v", Version, &v}, {"attempt", 1, &attempt}, {"maxAttempts", defaultMaxAttempts, &maxAttempts}, {"createdAt", now, &e.CreatedAt}} {
-		if *m.into, err = integer(members[m.name], m.absent); err != nil {
-			return Envelope{}, &DecodeError{Reason: NotInteger, Err: fmt.Errorf("%s: %w", m.name, err)}
+	}{
+		{"v", m.v, Version, &v},
+		{"attempt", m.attempt, 1, &attempt},
+		{"maxAttempts", m.maxAttempts, defaultMaxAttempts, &maxAttempts},
+		{"createdAt", m.createdAt, time.Now().Unix(), &e.CreatedAt},
+	} {
+		if *number.into, err = integer(number.raw, number.absent); err != nil {
+			return Envelope{}, &DecodeError{Reason: NotInteger, Err: fmt.Errorf("%s: %w", number.name, err)}
 		}
 	}
 	e.V = int(min(max(v, math.MinInt32), math.MaxInt32))
 	e.Attempt = int(min(max(attempt, 1), math.MaxInt32))
 	e.MaxAttempts = int(min(max(maxAttempts, 1), Unlimited))
-	if e.JobID = text(members["jobId"]); e.JobID == "" {
-		e.JobID = derivedID(e, members["meta"], members["createdAt"])
+	if e.JobID = text(m.jobID); e.JobID == "" {
+		e.JobID = derivedID(e, m.meta, m.createdAt)
 	}
 	return e, nil
 }
@@ -140,10 +139,11 @@ func DecodeLegacy(raw any, defaultType string) (Envelope, error) {
 	if !isContainer(data) {
 		return New(defaultType, map[string]json.RawMessage{"value": data}, nil, RetryPolicy{})
 	}
-	var members map[string]json.RawMessage
-	if json.Unmarshal(data, &members) == nil && present(members["jobType"]) &&
-		(present(members["jobId"]) || present(members["v"])) {
-		return fromMembers(members)
+	if skipSpace(data)[0] == '{' && json.Valid(data) {
+		m := cutMembers(data)
+		if present(m.jobType) && (present(m.jobID) || present(m.v)) {
+			return fromMembers(m)
+		}
 	}
 	return New(defaultType, json.RawMessage(data), nil, RetryPolicy{})
 }
@@ -159,7 +159,7 @@ func textBody(body []byte) []byte {
 
 // checkPayload is raw without the space around it; absent, null and an empty array are {}.
 func checkPayload(raw json.RawMessage) (json.RawMessage, error) {
-	raw = bytes.Trim(raw, " \t\r\n")
+	raw = bytes.Trim(raw, space)
 	switch {
 	case !present(raw) || isEmpty(raw):
 		return json.RawMessage("{}"), nil
@@ -172,17 +172,17 @@ func checkPayload(raw json.RawMessage) (json.RawMessage, error) {
 func present(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
 func isContainer(data []byte) bool {
-	data = bytes.TrimLeft(data, " \t\r\n")
+	data = bytes.TrimLeft(data, space)
 	return len(data) > 0 && (data[0] == '{' || data[0] == '[')
 }
 
 // isEmpty reports whether data is {} or [], with any space in it.
 func isEmpty(data []byte) bool {
-	data = bytes.Trim(data, " \t\r\n")
+	data = bytes.Trim(data, space)
 	if len(data) < 2 || !isContainer(data) || data[len(data)-1] != data[0]+2 { // ']' and '}' follow their openers by 2
 		return false
 	}
-	return len(bytes.Trim(data[1:len(data)-1], " \t\r\n")) == 0
+	return len(bytes.Trim(data[1:len(data)-1], space)) == 0
 }
 
 // text is the string that raw holds, "" for anything else.

@@ -140,7 +140,7 @@ func emptyArrayAt(data []byte, start int) (_, end int, ok bool) {
 	if start < 0 || start >= len(data) || data[start] != '[' {
 		return 0, 0, false
 	}
-	end = start + 1 + len(data[start+1:]) - len(bytes.TrimLeft(data[start+1:], " \t\r\n"))
+	end = start + 1 + len(data[start+1:]) - len(bytes.TrimLeft(data[start+1:], space))
 	return start, end, end < len(data) && data[end] == ']'
 }
 

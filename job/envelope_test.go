@@ -39,8 +39,8 @@ func TestNewIsWhatAReaderSees(t *testing.T) {
 func TestDecodeRefuses(t *testing.T) {
 	for message, reason := range map[string]DecodeReason{
 		"": NotJSON, "{": NotJSON, "\xff": NotJSON, `{"jobType":"t"} {}`: NotJSON,
-		"5": NotObject, `"x"`: NotObject, "[1]": NotObject,
-		"[]": MissingJobType, "null": MissingJobType, `{"JOBTYPE":"t"}`: MissingJobType,
+		"5": NotObject, `"x"`: NotObject, "[1]": NotObject, "null": NotObject,
+		"[]": MissingJobType, " [ ] ": MissingJobType, `{"JOBTYPE":"t"}`: MissingJobType,
 		`{"jobType":"t","createdAt":"soon"}`: NotInteger,
 	} {
 		_, err := Decode([]byte(message))
@@ -120,7 +120,10 @@ func TestBind(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"v":1,"jobId":"j","jobType":"a","payload":[],"meta":{"n":1},"attempt":2,"maxAttempts":3,"createdAt":4}`))
 	f.Add([]byte(`{"jobType":"a","attempt":"4","createdAt":1e400}`))
+	f.Add([]byte(" {\t\"job\\u0054ype\" : \"a\\\"}\" ,\n\"payload\": [ {\"]\":[]} , 1 ],\"v\":2 }\r\n"))
+	f.Add([]byte(`{"jobType":"a","jobType":"b","meta":null,"payload":{}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		checkMembers(t, data)
 		e, err := Decode(data)
 		if err != nil {
 			return
@@ -133,6 +136,18 @@ func FuzzDecode(f *testing.F) {
 		require.Equal(t, e.Attempt, back.Attempt)
 		require.Equal(t, e.JobType, back.JobType)
 	})
+}
+
+// checkMembers compares the members that cutMembers finds with what encoding/json does.
+func checkMembers(t *testing.T, data []byte) {
+	var want map[string]json.RawMessage
+	if json.Unmarshal(data, &want) != nil || want == nil {
+		return
+	}
+	m := cutMembers(data)
+	for _, name := range []string{"v", "jobId", "jobType", "payload", "meta", "attempt", "maxAttempts", "createdAt"} {
+		require.Equal(t, string(want[name]), string(*m.named(name)), name)
+	}
 }
 
 func BenchmarkEnvelope(b *testing.B) {

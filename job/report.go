@@ -15,7 +15,7 @@ func (r *Runner) event(ev Event, e Envelope) {
 	r.OnEvent(ev)
 }
 
-// report tells of a decision: one event, and a warning for what somebody may want to look into.
+// report tells of a decision: one event, and a log line for what somebody may want to look into.
 func (r *Runner) report(ctx context.Context, e Envelope, d Decision) {
 	if d.Abandoned != nil {
 		r.event(Event{Kind: EventAbandoned, Took: d.Took, Reason: d.Reason, Err: d.Err}, e)
@@ -23,28 +23,28 @@ func (r *Runner) report(ctx context.Context, e Envelope, d Decision) {
 	r.event(Event{Kind: outcomeNames[d.Outcome], Delay: d.Delay, Took: d.Took, Reason: d.Reason, Err: d.Err}, e)
 
 	if d.Reason == ReasonTimeout {
-		r.warn(ctx, "job.timeout", e, d)
+		r.log(ctx, slog.LevelWarn, "job.timeout", e, d)
 	}
 	delay := slog.Int64("delayMs", d.Delay.Milliseconds())
 	switch {
 	case d.Outcome == Requeued:
-		r.warn(ctx, "job.retry", e, d, slog.Int("nextAttempt", d.Envelope.Attempt), delay)
+		r.log(ctx, slog.LevelWarn, "job.retry", e, d, slog.Int("nextAttempt", d.Envelope.Attempt), delay)
 	case d.Outcome == Dead:
-		r.warn(ctx, "job.dead", e, d)
+		r.log(ctx, slog.LevelWarn, "job.dead", e, d)
 	case d.Outcome == Deferred && d.Reason != ReasonInterrupted && d.Err != nil:
-		r.warn(ctx, "job.defer", e, d, delay)
+		r.log(ctx, slog.LevelInfo, "job.defer", e, d, delay)
 	case d.Outcome == Unsettled:
-		r.warn(ctx, "job.unsettled", e, d)
+		r.log(ctx, slog.LevelWarn, "job.unsettled", e, d)
 	}
 }
 
-// warn never writes the payload.
-func (r *Runner) warn(ctx context.Context, message string, e Envelope, d Decision, more ...slog.Attr) {
+// log never writes the payload.
+func (r *Runner) log(ctx context.Context, level slog.Level, message string, e Envelope, d Decision, more ...slog.Attr) {
 	logger := r.Logger
 	if logger == nil {
 		logger = slog.Default()
 	}
-	if !logger.Enabled(ctx, slog.LevelWarn) {
+	if !logger.Enabled(ctx, level) {
 		return
 	}
 	attrs := []slog.Attr{
@@ -55,5 +55,5 @@ func (r *Runner) warn(ctx context.Context, message string, e Envelope, d Decisio
 	if message != "job.timeout" && errors.As(d.Err, &p) {
 		attrs = append(attrs, slog.String("stack", string(p.Stack)))
 	}
-	logger.LogAttrs(ctx, slog.LevelWarn, message, append(attrs, more...)...)
+	logger.LogAttrs(ctx, level, message, append(attrs, more...)...)
 }

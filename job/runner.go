@@ -121,7 +121,7 @@ func (r *Runner) settle(ctx context.Context, d *Decision, result Result) {
 		case context.Cause(ctx) == ErrLeaseLost:
 			d.Outcome, d.Reason, d.Err = Unsettled, ReasonLeaseLost, ErrLeaseLost
 		case result.Kind() == KindDefer:
-			r.postpone(d, delay, ReasonDeferred, err)
+			r.postpone(d, delay, deferReason(err), err)
 		case result.Kind() == KindFail:
 			d.die(reasonOf(err), orText(err, "fail"))
 		case interrupted(ctx, err):
@@ -136,6 +136,14 @@ func (r *Runner) settle(ctx context.Context, d *Decision, result Result) {
 func interrupted(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && reasonOf(err) == ReasonFailed &&
 		(errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
+}
+
+// deferReason is "interrupted" for a deferral that says so: its job ran in another process, which goes.
+func deferReason(err error) Reason {
+	if reasonOf(err) == ReasonInterrupted {
+		return ReasonInterrupted
+	}
+	return ReasonDeferred
 }
 
 func orText(err error, text string) error {

@@ -110,6 +110,9 @@ func newRig(t testing.TB, change func(*rig)) *rig {
 	r.server = New(r.cfg)
 	t.Cleanup(func() {
 		r.drain(10 * time.Second)
+		// After a drain that gave up, the rest uses the row until it ends.
+		r.server.wg.Wait()
+		r.server.runners.wg.Wait()
 		require.NoError(t, r.cfg.Listener.Close())
 		require.NoError(t, r.table.Close())
 		require.NoError(t, os.RemoveAll(dir))
@@ -292,8 +295,15 @@ func (p *peer) raw(b []byte) {
 func (p *peer) next() protocol.Response {
 	p.t.Helper()
 	r, err := p.read()
-	require.NoError(p.t, err, "%s", lazyStacks{err})
+	require.NoError(p.t, err)
 	return r
+}
+
+// said reads one response and returns its message.
+func (p *peer) said() string {
+	p.t.Helper()
+	r := p.next()
+	return r.Text()
 }
 
 func (p *peer) read() (protocol.Response, error) {
@@ -371,10 +381,6 @@ func (b *syncBuffer) String() string {
 	defer b.mu.Unlock()
 	return b.b.String()
 }
-
-type lazyStacks struct{ err error }
-
-func (l lazyStacks) String() string { return fmt.Sprintf("%v\n%s", l.err, stacks()) }
 
 func stacks() string {
 	buf := make([]byte, 1<<20)

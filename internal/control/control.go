@@ -16,9 +16,6 @@ const (
 	NumFDs = iota
 )
 
-// MarkerVersion is the first word of EnvMarker's value.
-const MarkerVersion = "1"
-
 // EnvMarker is the one environment variable that makes a re-executed program a worker.
 // Its value is "VERSION SERVERNAME"; it is unset before main.
 const EnvMarker = "TASKD_WORKER"
@@ -29,6 +26,7 @@ type Handover struct {
 	Build      string // build id of the parent's executable
 	ServerName string
 	TempDir    string
+	Title      string // of the process
 	Arg0       string // the program's own os.Args[0]
 	Index      int
 	Generation uint64
