@@ -103,8 +103,7 @@ func TestNoSignalAfterTheReap_Row39(t *testing.T) {
 	stale := &Process{proc: other.proc, exit: other.exit, reaped: true}
 	stale.KillGroup()
 	assert.ErrorIs(t, stale.Signal(syscall.SIGKILL), os.ErrProcessDone)
-	assert.NoError(t, other.Signal(syscall.Signal(0)))
-	assert.False(t, waitNoReap(1, other.PID(), syscall.WNOHANG), "it still runs")
+	endsBy(t, other, syscall.SIGTERM)
 }
 
 func TestReapEndsGrandchildren(t *testing.T) {
@@ -196,7 +195,16 @@ func TestAChildOutlivesTheThreadThatStartedIt_Row43(t *testing.T) {
 	for range 50 {
 		within(t, "a thread", async(func() { runtime.LockOSThread() }))
 	}
-	assert.False(t, waitNoReap(1, p.PID(), syscall.WNOHANG))
+	endsBy(t, p, syscall.SIGTERM)
+}
+
+// endsBy ends p with sig and checks that no other signal was before it.
+func endsBy(t *testing.T, p *Process, sig syscall.Signal) {
+	t.Helper()
+	assert.NoError(t, p.Signal(sig))
+	state, ok := p.Reap()
+	assert.True(t, ok)
+	assert.Equal(t, ExitState{Signal: int(sig)}, state)
 }
 
 func TestADeletedExecutableStillStarts(t *testing.T) {
