@@ -1,6 +1,7 @@
 package sharedstate
 
 import (
+	"runtime"
 	"time"
 )
 
@@ -36,6 +37,7 @@ func (t *Table) Status() []Status {
 			}
 		}
 	})
+	runtime.KeepAlive(t) // or the memory may go while it is read
 	return all
 }
 
