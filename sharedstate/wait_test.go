@@ -47,6 +47,7 @@ func fullPool(t *testing.T) (*Table, Row, *Chooser) {
 	r := serving(t, table, 0, 1)
 	require.True(t, r.Admit())
 	c := NewChooser(readOnly(t, table))
+	c.queue.recheck = time.Hour // nothing but a wake-up may help
 	t.Cleanup(c.Close)
 	return table, r, c
 }
@@ -116,6 +117,7 @@ func TestWaitersAreServedInOrder(t *testing.T) {
 	table := newTestTable(t, 1, 1)
 	serving(t, table, 0, 1)
 	c := NewChooser(table)
+	c.queue.recheck = time.Hour
 	t.Cleanup(c.Close)
 	held, ok := c.Pick()
 	require.True(t, ok)
@@ -136,6 +138,7 @@ func TestWaitersAreServedInOrder(t *testing.T) {
 
 func TestOneThreadWaitsForAll(t *testing.T) {
 	_, full, c := fullPool(t)
+	c.queue.recheck = defaultRecheck
 	sleepers := func() int {
 		buf := make([]byte, 1<<20)
 		return strings.Count(string(buf[:runtime.Stack(buf, true)]), "sharedstate.(*Chooser).watch(")
