@@ -22,18 +22,6 @@ func Check(b []byte) (n int, err error) {
 }
 
 func faultText(f raw.Fault, b []byte, at int) string {
-	switch f {
-	case raw.CutShort:
-		return fmt.Sprintf("msgpack ends inside the value at byte %d of %d", at, len(b))
-	case raw.TooMany:
-		return fmt.Sprintf("msgpack %s at byte %d claims more elements than the %d bytes can hold", kindAt(b, at), at, len(b))
-	case raw.TooDeep:
-		return fmt.Sprintf("msgpack %s at byte %d is nested deeper than %d levels", kindAt(b, at), at, MaxDepth)
-	}
-	return fmt.Sprintf("msgpack code 0x%02x at byte %d is reserved", b[at], at)
-}
-
-func kindAt(b []byte, at int) raw.Kind {
 	t, _ := raw.Next(b, at)
-	return t.Kind
+	return fmt.Sprintf("msgpack %s at byte %d of %d %s", t.Kind, at, len(b), f)
 }

@@ -75,16 +75,16 @@ func TestCheckRefuses(t *testing.T) {
 		raw  []byte
 		says string
 	}{
-		"nothing":                       {nil, "ends inside"},
+		"nothing":                       {nil, "cut short"},
 		"the reserved code":             {[]byte{0xc1}, "reserved"},
 		"the reserved code deep inside": {[]byte{0x92, 0x01, 0x81, 0xa1, 'a', 0xc1}, "reserved"},
 		"an array of more elements":     {[]byte{0xdc, 0xff, 0xff, 1, 2}, "claims more"},
 		"a map of more pairs":           {[]byte{0x82, 1, 2, 3}, "claims more"},
 		"claims that only fit alone":    {[]byte{0x92, 0x92, 1, 2}, "claims more"},
-		"a str of more bytes":           {[]byte{0xdb, 0xff, 0xff, 0xff, 0xff, 'a'}, "ends inside"},
-		"a bin of more bytes":           {[]byte{0xc6, 0xff, 0xff, 0xff, 0xff, 'a'}, "ends inside"},
-		"an ext of more bytes":          {[]byte{0xc9, 0xff, 0xff, 0xff, 0xff, 5, 'a'}, "ends inside"},
-		"a header cut short":            {[]byte{0xdd, 0, 0}, "ends inside"},
+		"a str of more bytes":           {[]byte{0xdb, 0xff, 0xff, 0xff, 0xff, 'a'}, "cut short"},
+		"a bin of more bytes":           {[]byte{0xc6, 0xff, 0xff, 0xff, 0xff, 'a'}, "cut short"},
+		"an ext of more bytes":          {[]byte{0xc9, 0xff, 0xff, 0xff, 0xff, 5, 'a'}, "cut short"},
+		"a header cut short":            {[]byte{0xdd, 0, 0}, "cut short"},
 		"65 levels":                     {nested(65), "deeper"},
 		"65 levels of maps":             {append(bytes.Repeat([]byte{0x81, 0x01}, 64), 0x80), "deeper"},
 	} {

@@ -132,7 +132,7 @@ func TestParsePackageRefuses(t *testing.T) {
 		"a negative limit":          {marshal(t, with(7, []int{1, -2})), 7, "hard limit is -2 ns"},
 		"a limit in words":          {marshal(t, with(7, []string{"1s", "2s"})), 7, "soft limit"},
 		"bytes behind it":           {append(marshal(t, with(2, 7)), 0xc0), 7, "1 bytes follow"},
-		"a payload cut short":       {append(marshal(t, with(2, 7)[:6])[:10], 0xc6, 0, 0, 0, 9), 7, "ends inside"},
+		"a payload cut short":       {append(marshal(t, with(2, 7)[:6])[:10], 0xc6, 0, 0, 0, 9), 7, "cut short"},
 		"0xc1 behind the eighth":    {append([]byte{0x99}, append(marshal(t, with(2, 7))[1:], 0xc1)...), 7, "reserved"},
 		"64 levels in the payload":  {append(marshal(t, with(2, 7)[:5])[:10], nested(64)...), 7, "deeper"},
 	} {

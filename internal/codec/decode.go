@@ -1,15 +1,11 @@
 package codec
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
 	"reflect"
 	"strings"
-	"sync"
-
-	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/taskd-go/task/internal/raw"
 )
@@ -46,25 +42,6 @@ func Decode(b []byte, v any) (err error) {
 	return d.end()
 }
 
-// Value reads the one value in b as nil, bool, int64, uint64 (above int64), float64,
-// string, []byte, []any, map[string]any (map[any]any when a key is no string) or time.Time.
-// b has passed protocol.Check.
-func Value(b []byte) (v any, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			v, err = nil, fmt.Errorf("decode: panic: %v", p)
-		}
-	}()
-	d := decoder{b: b}
-	if v, err = d.any(); err != nil {
-		return nil, fmt.Errorf("decode: %w", err)
-	}
-	if err := d.end(); err != nil {
-		return nil, err
-	}
-	return v, nil
-}
-
 // A decoder reads b from at on.
 type decoder struct {
 	b  []byte
@@ -83,7 +60,7 @@ func (d *decoder) value(p *plan, v reflect.Value) error {
 	t, next := raw.Next(d.b, d.at)
 	switch {
 	case t.Kind == raw.Cut || t.Kind == raw.Reserved:
-		return fmt.Errorf("there is %s, not a value", t.Kind)
+		return errors.New("the bytes are no msgpack value")
 	case t.Kind == raw.Nil:
 		d.at = next
 		v.SetZero()
@@ -95,10 +72,9 @@ func (d *decoder) value(p *plan, v reflect.Value) error {
 		return d.value(p.elem, v.Elem())
 	case p.kind == reflect.Interface:
 		return d.intoInterface(p, v)
-	case p.decodes || t.Kind == raw.Ext:
+	case p.decodes:
 		return d.byLibrary(v.Addr().Interface())
 	}
-	start := d.at
 	d.at = next
 	switch p.kind {
 	case reflect.Slice, reflect.Array:
@@ -108,13 +84,13 @@ func (d *decoder) value(p *plan, v reflect.Value) error {
 	case reflect.Struct:
 		return d.structure(p, v, t)
 	}
-	if !setScalar(p.kind, v, t, d.b[start:next]) {
-		return misfit(t, d.b[start:next], p.typ)
+	if !setScalar(p.kind, v, t, d.b[:next]) {
+		return d.misfit(t, p.typ)
 	}
 	return nil
 }
 
-// setScalar sets v to the token, whose bytes are b; ok is false when v cannot hold it.
+// setScalar sets v to the token, whose bytes end b; ok is false when v cannot hold it.
 func setScalar(k reflect.Kind, v reflect.Value, t raw.Token, b []byte) (ok bool) {
 	switch k {
 	case reflect.Bool:
@@ -164,30 +140,20 @@ func asFloat(t raw.Token, narrow bool) (f float64, ok bool) {
 
 // list reads the elements of an array, or bytes, into a slice or array.
 func (d *decoder) list(p *plan, v reflect.Value, t raw.Token) error {
-	isBytes := p.typ.Elem().Kind() == reflect.Uint8
-	if isBytes != (t.Kind != raw.Array) || t.Kind == raw.Map {
-		return misfit(t, nil, p.typ)
+	isBytes := p.elem.kind == reflect.Uint8
+	if isBytes && t.Kind != raw.Bin && t.Kind != raw.Str || !isBytes && t.Kind != raw.Array {
+		return d.misfit(t, p.typ)
 	}
-	if isBytes && t.Kind != raw.Bin && t.Kind != raw.Str {
-		return misfit(t, d.b[d.at-1:d.at], p.typ)
+	if p.kind == reflect.Array && t.Len > v.Len() {
+		return fmt.Errorf("%d elements do not fit %s", t.Len, p.typ)
 	}
-	if p.kind == reflect.Array {
-		if t.Len > v.Len() {
-			return fmt.Errorf("%d elements do not fit %s", t.Len, p.typ)
-		}
-		v.SetZero()
+	v.SetZero()
+	if p.kind == reflect.Slice {
+		makeSlice(v, t.Len)
 	}
 	if isBytes {
-		content := d.b[d.at-t.Len : d.at]
-		if p.kind == reflect.Array {
-			reflect.Copy(v, reflect.ValueOf(content))
-		} else {
-			v.SetBytes(append(make([]byte, 0, len(content)), content...))
-		}
+		copy(v.Bytes(), d.b[d.at-t.Len:d.at])
 		return nil
-	}
-	if p.kind == reflect.Slice {
-		v.Set(reflect.MakeSlice(p.typ, t.Len, t.Len))
 	}
 	for i := range t.Len {
 		if err := d.value(p.elem, v.Index(i)); err != nil {
@@ -197,10 +163,20 @@ func (d *decoder) list(p *plan, v reflect.Value, t raw.Token) error {
 	return nil
 }
 
+// makeSlice sets v, a nil slice, to one of n elements.
+func makeSlice(v reflect.Value, n int) {
+	if n == 0 {
+		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+		return
+	}
+	v.Grow(n)
+	v.SetLen(n)
+}
+
 // mapping reads the pairs of a map; those that v has already stay.
 func (d *decoder) mapping(p *plan, v reflect.Value, t raw.Token) error {
 	if t.Kind != raw.Map {
-		return misfit(t, nil, p.typ)
+		return d.misfit(t, p.typ)
 	}
 	if v.IsNil() {
 		v.Set(reflect.MakeMapWithSize(p.typ, t.Len))
@@ -234,7 +210,7 @@ func (d *decoder) structure(p *plan, v reflect.Value, t raw.Token) error {
 		}
 		return nil
 	case t.Kind != raw.Map:
-		return misfit(t, nil, p.typ)
+		return d.misfit(t, p.typ)
 	}
 	for range t.Len {
 		name, next := raw.Next(d.b, d.at)
@@ -267,7 +243,8 @@ func (d *decoder) field(f *field, v reflect.Value) error {
 		}
 		v = v.Field(n)
 	}
-	if !v.CanSet() {
+	// An embedded struct that is not exported cannot be set, its exported fields can.
+	if !v.CanSet() && (f.plan.kind != reflect.Struct || f.plan.decodes || d.b[d.at] == raw.CodeNil) {
 		return inside("."+f.name, fmt.Errorf("field of type %s is not exported", v.Type()))
 	}
 	if err := d.value(f.plan, v); err != nil {
@@ -278,7 +255,7 @@ func (d *decoder) field(f *field, v reflect.Value) error {
 
 // intoInterface reads into what a pointer in v points at, or sets v to the value itself.
 func (d *decoder) intoInterface(p *plan, v reflect.Value) error {
-	if inner := v.Elem(); inner.Kind() == reflect.Pointer && !inner.IsNil() {
+	if inner := v.Elem(); p.typ != errorType && inner.Kind() == reflect.Pointer && !inner.IsNil() {
 		target := planOf(inner.Type())
 		if target.err != nil {
 			return target.err
@@ -300,117 +277,8 @@ func (d *decoder) intoInterface(p *plan, v reflect.Value) error {
 	return nil
 }
 
-// any reads the next value as Value does.
-func (d *decoder) any() (any, error) {
-	start := d.at
-	t, next := raw.Next(d.b, d.at)
-	d.at = next
-	switch t.Kind {
-	case raw.Nil:
-		return nil, nil
-	case raw.Bool:
-		return t.Bits == 1, nil
-	case raw.Int:
-		return int64(t.Bits), nil
-	case raw.Uint:
-		if n, ok := t.Int64(); ok {
-			return n, nil
-		}
-		return t.Bits, nil
-	case raw.Float:
-		return math.Float64frombits(t.Bits), nil
-	case raw.Str:
-		return string(d.b[next-t.Len : next]), nil
-	case raw.Bin:
-		return append(make([]byte, 0, t.Len), d.b[next-t.Len:next]...), nil
-	case raw.Ext:
-		var v any
-		d.at = start
-		err := d.byLibrary(&v)
-		return v, err
-	case raw.Array:
-		return d.anyList(t.Len)
-	case raw.Map:
-		return d.anyMap(t.Len)
-	}
-	return nil, fmt.Errorf("there is %s, not a value", t.Kind)
-}
-
-func (d *decoder) anyList(n int) (any, error) {
-	list := make([]any, n)
-	for i := range list {
-		var err error
-		if list[i], err = d.any(); err != nil {
-			return nil, inside(fmt.Sprintf("[%d]", i), err)
-		}
-	}
-	return list, nil
-}
-
-// anyMap reads a map[string]any, which becomes a map[any]any at the first key that is no string.
-func (d *decoder) anyMap(n int) (any, error) {
-	named := make(map[string]any, n)
-	var mixed map[any]any
-	for range n {
-		key, err := d.any()
-		if err != nil {
-			return nil, inside("[key]", err)
-		}
-		if key != nil && !reflect.ValueOf(key).Comparable() {
-			return nil, fmt.Errorf("%T cannot be the key of a map", key)
-		}
-		value, err := d.any()
-		if err != nil {
-			return nil, inside(fmt.Sprintf("[%v]", key), err)
-		}
-		name, isName := key.(string)
-		if !isName && mixed == nil {
-			mixed = make(map[any]any, n)
-			for k, v := range named {
-				mixed[k] = v
-			}
-		}
-		if mixed != nil {
-			mixed[key] = value
-		} else {
-			named[name] = value
-		}
-	}
-	if mixed != nil {
-		return mixed, nil
-	}
-	return named, nil
-}
-
-// A library is the msgpack library's decoder with what it reads from.
-type library struct {
-	dec *msgpack.Decoder
-	src bytes.Reader
-}
-
-var libraries = sync.Pool{New: func() any { return &library{dec: msgpack.NewDecoder(nil)} }}
-
-// byLibrary has the next value read by the library: it knows time and the
-// extensions, and calls what decoder a type has of its own.
-func (d *decoder) byLibrary(v any) error {
-	end, _ := raw.Walk(d.b, d.at, raw.MaxDepth)
-	value := d.b[d.at:end]
-	d.at = end
-	l := libraries.Get().(*library)
-	l.src.Reset(value)
-	l.dec.Reset(&l.src)
-	// The walk has seen that every length is true.
-	l.dec.DisableAllocLimit(true)
-	err := l.dec.Decode(v)
-	l.src.Reset(nil)
-	if len(value) <= keptSize {
-		libraries.Put(l)
-	}
-	return err
-}
-
-// misfit is the error of a value that a type cannot hold.
-func misfit(t raw.Token, b []byte, typ reflect.Type) error {
+// misfit is the error of a value, just read, that a type cannot hold.
+func (d *decoder) misfit(t raw.Token, typ reflect.Type) error {
 	switch t.Kind {
 	case raw.Int:
 		return fmt.Errorf("%d does not fit %s", int64(t.Bits), typ)
@@ -421,7 +289,7 @@ func misfit(t raw.Token, b []byte, typ reflect.Type) error {
 	case raw.Bool:
 		return fmt.Errorf("%t does not fit %s", t.Bits == 1, typ)
 	case raw.Str:
-		return fmt.Errorf("%s %.40q does not fit %s", t.Kind, b[len(b)-min(t.Len, len(b)):], typ)
+		return fmt.Errorf("%s %.40q does not fit %s", t.Kind, d.b[d.at-t.Len:d.at], typ)
 	}
 	return fmt.Errorf("%s of length %d does not fit %s", t.Kind, t.Len, typ)
 }

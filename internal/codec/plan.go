@@ -2,10 +2,8 @@ package codec
 
 import (
 	"encoding"
-	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 	"sync"
 	"time"
 
@@ -25,13 +23,6 @@ type plan struct {
 	list      []*field // a struct's, in order
 	fields    map[string]*field
 	err       error // of a plan that planOf returns: why the library must not see the type
-}
-
-// A field of a struct, under a name that it has in msgpack.
-type field struct {
-	name  string
-	index []int
-	plan  *plan
 }
 
 // plans caches what planOf has found, by reflect.Type: it never changes an answer.
@@ -113,88 +104,6 @@ func (b *builder) checkPointer(t reflect.Type) {
 	}
 }
 
-// addFields adds the fields of t to p under the names that the library gives
-// them; index leads from p's struct to t, through the embedded types in path.
-func (b *builder) addFields(p *plan, t reflect.Type, index []int, path []reflect.Type) {
-	for i := range t.NumField() {
-		sf := t.Field(i)
-		name, options := parseTag(sf.Tag.Get("msgpack"))
-		if name == "-" || !sf.IsExported() && !sf.Anonymous {
-			continue
-		}
-		if name == "" {
-			name = sf.Name
-		}
-		if _, ok := options["intern"]; ok {
-			b.err = fmt.Errorf("field %s of %s: the tag option intern is not supported", sf.Name, t)
-			return
-		}
-		f := &field{name: name, index: append(index[:len(index):len(index)], i)}
-		if sf.Anonymous {
-			inlined, ok := b.embedded(p, sf.Type, options, f.index, path)
-			if ok {
-				p.add(inlined...)
-				f.plan = b.plan(sf.Type)
-				p.fields[name] = f
-				continue
-			}
-		}
-		f.plan = b.plan(sf.Type)
-		p.add(f)
-		if alias := options["alias"]; alias != "" {
-			p.fields[alias] = f
-		}
-	}
-}
-
-func (p *plan) add(fs ...*field) {
-	for _, f := range fs {
-		p.list = append(p.list, f)
-		p.fields[f.name] = f
-	}
-}
-
-// embedded returns the fields of an embedded struct that count as p's own. Those that p has already
-// hide the embedded ones: all of them, or with the tag option inline only themselves.
-func (b *builder) embedded(p *plan, t reflect.Type, options map[string]string, index []int, path []reflect.Type) ([]*field, bool) {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	_, no := options["noinline"]
-	_, always := options["inline"]
-	if no || t.Kind() != reflect.Struct || !always && (hasEncoder(t) || hasDecoder(t)) {
-		return nil, false
-	}
-	for _, outer := range append(path, p.typ) {
-		if outer == t {
-			b.err = fmt.Errorf("type %s embeds itself", t)
-			return nil, false
-		}
-	}
-	inner := &plan{typ: p.typ, fields: make(map[string]*field)}
-	b.addFields(inner, t, index, append(path[:len(path):len(path)], t))
-	var shown []*field
-	for _, f := range inner.list {
-		if p.fields[f.name] == nil {
-			shown = append(shown, f)
-		} else if !always {
-			return nil, false
-		}
-	}
-	return shown, true
-}
-
-// parseTag splits a tag into the name and the options, of which alias alone has a value.
-func parseTag(tag string) (name string, options map[string]string) {
-	name, rest, _ := strings.Cut(tag, ",")
-	options = make(map[string]string)
-	for option := range strings.SplitSeq(rest, ",") {
-		key, value, _ := strings.Cut(strings.TrimSpace(option), ":")
-		options[key] = value
-	}
-	return name, options
-}
-
 // The interfaces by which a type decodes or encodes itself, and the types that need more than their kind.
 var (
 	decoderTypes = []reflect.Type{
@@ -214,80 +123,14 @@ func hasEncoder(t reflect.Type) bool { return implements(t, encoderTypes) }
 
 // implements says whether t or *t has one of the interfaces. Pointers and
 // interfaces are looked through when there is a value.
-func implements(t reflect.Type, any []reflect.Type) bool {
+func implements(t reflect.Type, interfaces []reflect.Type) bool {
 	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
 		return false
 	}
-	for _, i := range any {
+	for _, i := range interfaces {
 		if t.Implements(i) || reflect.PointerTo(t).Implements(i) {
 			return true
 		}
 	}
 	return false
-}
-
-var errTooDeep = errors.New("the value nests too deep, or holds itself")
-
-// maxHops is how many pointers and interfaces may stand between two levels of a value.
-const maxHops = 16
-
-// deep fails when v nests deeper than levels, and says whether an encoder
-// of a value's own was met.
-func (p *plan) deep(v reflect.Value, levels, hops int) (own bool, err error) {
-	switch {
-	case p.encodes:
-		return p.own, nil
-	case !p.open && !p.own:
-		return false, nil
-	case p.kind == reflect.Pointer || p.kind == reflect.Interface:
-		if v.IsNil() {
-			return false, nil
-		}
-		if hops == 0 {
-			return false, errTooDeep
-		}
-		next := p.elem
-		if p.kind == reflect.Interface {
-			if next = planOf(v.Elem().Type()); next.err != nil {
-				return false, next.err
-			}
-		}
-		return next.deep(v.Elem(), levels, hops-1)
-	case levels == 0:
-		return false, errTooDeep
-	}
-	for part, pp := range p.partsOf(v) {
-		met, err := pp.deep(part, levels-1, maxHops)
-		if err != nil {
-			return false, err
-		}
-		own = own || met
-	}
-	return own, nil
-}
-
-// partsOf iterates over what a value with open parts is made of.
-func (p *plan) partsOf(v reflect.Value) func(func(reflect.Value, *plan) bool) {
-	return func(yield func(reflect.Value, *plan) bool) {
-		switch p.kind {
-		case reflect.Slice, reflect.Array:
-			for i := range v.Len() {
-				if !yield(v.Index(i), p.elem) {
-					return
-				}
-			}
-		case reflect.Map:
-			for it := v.MapRange(); it.Next(); {
-				if !yield(it.Key(), p.key) || !yield(it.Value(), p.elem) {
-					return
-				}
-			}
-		case reflect.Struct:
-			for _, f := range p.list {
-				if part, err := v.FieldByIndexErr(f.index); err == nil && !yield(part, f.plan) {
-					return
-				}
-			}
-		}
-	}
 }

@@ -10,7 +10,7 @@ type Kind uint8
 
 // The kinds of values, and the two ways in which there is none.
 const (
-	Reserved Kind = iota // the code 0xc1
+	Reserved Kind = iota // the code 0xc1, which the format keeps
 	Cut                  // the bytes end inside the value
 	Nil
 	Bool
@@ -25,7 +25,7 @@ const (
 )
 
 var kindNames = [...]string{
-	"reserved code", "nothing", "nil", "bool", "integer", "integer", "float", "string", "bytes", "extension", "array", "map",
+	"code 0xc1", "value", "nil", "bool", "integer", "integer", "float", "string", "bytes", "extension", "array", "map",
 }
 
 func (k Kind) String() string { return kindNames[k] }

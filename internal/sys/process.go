@@ -13,7 +13,7 @@ type Spawn struct {
 	Exe   *os.File   // executed through its descriptor (Linux): its path may have been replaced or deleted
 	Argv  []string   // Argv[0] is the process title
 	Env   []string   // NAME=value; nil: none
-	Files []*os.File // descriptors 0, 1, 2, 3 …
+	Files []*os.File // descriptors 0, 1, 2, 3 …; nil: closed
 }
 
 // A Process is a handle of a child that leads a process group of its own.

@@ -117,4 +117,3 @@ func TestListenIsPrivateFromTheStart(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o600)|os.ModeSocket, st.Mode())
 }
-

@@ -1,0 +1,50 @@
+package supervisor
+
+import (
+	"math"
+	"time"
+)
+
+const (
+	firstDelay = 100 * time.Millisecond // before the restart that follows the second failure in a row
+	maxDelay   = 30 * time.Second
+	halfLife   = 5 * time.Second // of service; in it the failure count halves
+	degradedAt = 5               // failures
+	recoverAt  = degradedAt / 2.0
+	maxCount   = 12 // what delay needs to reach maxDelay; more would only slow the recovery
+)
+
+// failures is the decaying failure count of one index. It decays only while
+// the index serves, so that a long wait before a restart does not look like health.
+type failures struct {
+	count float64
+	since time.Time // the index serves since; zero: it does not
+}
+
+func (f *failures) at(now time.Time) float64 {
+	if f.since.IsZero() {
+		return f.count
+	}
+	return f.count * math.Exp2(-float64(now.Sub(f.since))/float64(halfLife))
+}
+
+// add counts one failure and returns how long to wait before the restart: not at all after the first, then twice as long each
+// time, spread by a quarter to each side with random in [0,1).
+func (f *failures) add(now time.Time, random float64) time.Duration {
+	f.count, f.since = min(f.at(now)+1, maxCount), time.Time{}
+	if f.count < 1.5 {
+		return 0
+	}
+	d := float64(firstDelay) * math.Exp2(f.count-2) * (0.75 + random/2)
+	return min(max(time.Duration(d), firstDelay), maxDelay)
+}
+
+// serve starts the decay and returns when the count will be low enough for an
+// index to be called healthy again.
+func (f *failures) serve(now time.Time) (healthy time.Time) {
+	f.count, f.since = f.at(now), now
+	if f.count <= recoverAt {
+		return now
+	}
+	return now.Add(time.Duration(float64(halfLife)*math.Log2(f.count/recoverAt)) + 1)
+}

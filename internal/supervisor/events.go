@@ -1,0 +1,129 @@
+package supervisor
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const (
+	maxEvents    = 1024                   // that wait for OnEvent
+	settleWithin = 100 * time.Millisecond // for the last ones to be delivered
+)
+
+// An eventQueue logs events and hands them to OnEvent, one at a time, in order,
+// on a goroutine of its own: a slow OnEvent, or a log that blocks, holds up nobody.
+type eventQueue struct {
+	onEvent func(Event)
+	logger  *slog.Logger
+	ended   chan struct{}
+
+	mu      sync.Mutex // of what follows
+	waiting chan Event
+	dropped uint64
+	closed  bool
+}
+
+func newEventQueue(onEvent func(Event), logger *slog.Logger) *eventQueue {
+	if logger == nil {
+		logger = slog.Default()
+	}
+	q := &eventQueue{onEvent: onEvent, logger: logger, waiting: make(chan Event, maxEvents), ended: make(chan struct{})}
+	go q.run()
+	return q
+}
+
+// put never blocks: when maxEvents wait, the event is dropped, and the next that is not says how many were.
+func (q *eventQueue) put(e Event) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	e.Time, e.Dropped = time.Now(), q.dropped
+	select {
+	case q.waiting <- e:
+		q.dropped = 0
+	default:
+		q.dropped++
+	}
+}
+
+func (q *eventQueue) run() {
+	defer close(q.ended)
+	for e := range q.waiting {
+		q.log(e)
+		if q.onEvent != nil {
+			q.onEvent(e)
+		}
+	}
+}
+
+func (q *eventQueue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	close(q.waiting)
+}
+
+// settle waits until the last event is delivered, but not for long: its caller may be OnEvent itself.
+func (q *eventQueue) settle() {
+	limit := time.NewTimer(settleWithin)
+	defer limit.Stop()
+	select {
+	case <-q.ended:
+	case <-limit.C:
+	}
+}
+
+func (q *eventQueue) log(e Event) {
+	attrs := []slog.Attr{slog.String("reason", e.Reason.String())}
+	if e.Index >= 0 {
+		attrs = append(attrs, slog.Int("worker", e.Index), slog.Int("pid", e.PID), slog.Uint64("generation", e.Generation))
+	}
+	if e.Signal != 0 {
+		attrs = append(attrs, slog.Int("signal", e.Signal))
+	}
+	if e.ExitCode != 0 {
+		attrs = append(attrs, slog.Int("exit", e.ExitCode))
+	}
+	for _, t := range e.Tasks {
+		attrs = append(attrs, slog.Group("task", "id", t.TaskID, "name", t.Name))
+	}
+	for _, text := range []struct{ key, value string }{{"text", e.Text}, {"stderr", e.Stderr}} {
+		if text.value != "" {
+			attrs = append(attrs, slog.String(text.key, text.value))
+		}
+	}
+	if e.Dropped > 0 {
+		attrs = append(attrs, slog.Uint64("dropped", e.Dropped))
+	}
+	q.logger.LogAttrs(context.Background(), e.level(), "worker pool: "+e.Kind, attrs...)
+}
+
+// level: what somebody has to look at is a warning or, when the pool cannot help itself, an error.
+func (e Event) level() slog.Level {
+	switch e.Kind {
+	case EventDegraded, EventReloadAborted:
+		return slog.LevelError
+	case EventSpawnFailed, EventSoftLimit, EventHardLimit, EventSuspect, EventDrift, EventSocketLost, EventOutputDropped:
+		return slog.LevelWarn
+	case EventExited:
+		if !e.Reason.planned() {
+			return slog.LevelWarn
+		}
+	case EventShutdown, EventReloaded, EventRecovered:
+		return slog.LevelInfo
+	}
+	return slog.LevelDebug
+}
+
+// planned says whether an end for this reason was asked for.
+func (r Reason) planned() bool {
+	switch r {
+	case Drained, RecycledTasks, RecycledAge, RecycledMemory, Reloaded, ReloadAborted, SocketLost, Shutdown:
+		return true
+	}
+	return false
+}

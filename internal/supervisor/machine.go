@@ -1,0 +1,424 @@
+package supervisor
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/taskd-go/task/internal/control"
+	"github.com/taskd-go/task/sharedstate"
+)
+
+// A machine decides everything that happens to the processes of one pool. It is pure: step takes the time
+// and an event and returns actions, wake says when it wants the next tick; there is no clock, no system call and no goroutine in it.
+//
+// Each index is a slot that holds up to three kinds of process:
+//
+//	next      booting → ready                 the successor
+//	serving   accepting                       clients choose it
+//	retiring  stopping → draining             it finishes its tasks
+//
+// and every process ends as exited. What always holds, after every step:
+//
+//  1. An index has at most one process that was told to accept and has neither
+//     confirmed that it stopped nor exited. (One listener, one acceptor.)
+//  2. At most MaxReplacing replacements that we planned (recycling, reload) run at once, and the
+//     old worker of each accepts until its successor is ready. Replacements of workers that accept no more (a signal, a hard limit,
+//     suspicion, a lost socket) start at once.
+//  3. A failure is followed by a restart after the delay of the index's failure
+//     count: none after the first, never less than firstDelay after the second in a row, at most about maxDelay.
+//  4. Each spawned process is finished exactly once, with one reason, and each of its state
+//     changes is one event.
+//  5. A shutdown ends: when DrainTimeout is not negative, or after a cut, every
+//     process has a deadline, and a process past its deadline is killed.
+//  6. A process that was told to go has a deadline to confirm that it stopped.
+type machine struct {
+	limits
+	random func() float64 // in [0,1)
+	phase  phase
+	slots  []slot
+	spawns uint64 // so far
+	asked  uint64 // numbers the wishes, so that they are granted in order
+	builds []int  // that have not been dropped
+	reload *reload
+	cutAt  time.Time // when whatever still runs is killed
+	err    error     // why the start failed
+	lost   []Lost
+
+	now time.Time // of this step
+	out []action  // of this step
+}
+
+// limits are the numbers of the pool that count here.
+type limits struct {
+	workers, maxReplacing      int
+	startTimeout, drainTimeout time.Duration // drainTimeout < 0: none
+	maxMemory                  int64         // 0: none
+	tasks                      []string      // that every worker must know
+}
+
+type phase uint8
+
+const (
+	idle phase = iota
+	starting
+	running
+	ending
+	over
+)
+
+// A slot is one worker index.
+type slot struct {
+	index    int
+	build    int // what a restart runs
+	next     *process
+	serving  *process
+	retiring []*process
+
+	why Reason    // for the next spawn
+	due time.Time // of the next spawn, or the earliest time of a planned one; zero: none is due
+
+	wish    Reason // a replacement while serving goes on
+	asked   uint64
+	planned bool // next counts against maxReplacing
+
+	failures  failures
+	degraded  bool
+	restarts  uint64
+	recoverAt time.Time
+	rebindAt  time.Time // zero: the socket file is in place
+	refused   refusal
+}
+
+// refusal is how far the backlog of an index has been answered at the pool's end.
+type refusal uint8
+
+const (
+	notRefused refusal = iota
+	refusing
+	refusedAll
+)
+
+type state uint8
+
+const (
+	booting   state = iota // spawned or being spawned
+	ready                  // waits for its predecessor to stop
+	accepting              // was told to accept
+	stopping               // was told to drain, or drains by itself, and may still accept
+	draining               // accepts no more
+)
+
+// A process is one worker process, from the wish to spawn it to its exit.
+type process struct {
+	key
+	pid       int // 0: not spawned yet
+	build     int
+	state     state
+	why       Reason // it was started
+	retire    Reason // it is to go; Unknown: it is not
+	killed    Reason // we killed it
+	words     string // its own last ones, or ours about it
+	told      bool   // to accept
+	confirmed bool   // that it accepts
+	current   bool   // clients choose it
+	deadline  time.Time
+	within    time.Duration // of its drain
+	drainBy   time.Time
+}
+
+// mayAccept says whether p may still take connections off its listener.
+func (p *process) mayAccept() bool { return p.told && p.state != draining }
+
+const (
+	confirmWithin = time.Second            // for a worker to confirm that it stopped
+	cutGrace      = 100 * time.Millisecond // between the end of the tasks' contexts and SIGKILL
+	stuckTimeout  = 30 * time.Second       // the drain of a worker with a stuck task where DrainTimeout is "for ever"
+	rebindEvery   = time.Second            // while a lost socket cannot be bound anew
+)
+
+func newMachine(l limits, random func() float64) *machine {
+	m := &machine{limits: l, random: random, slots: make([]slot, l.workers), builds: []int{1}}
+	for i := range m.slots {
+		m.slots[i].index, m.slots[i].build = i, 1
+	}
+	return m
+}
+
+// step takes one event. The actions are to be carried out in order.
+func (m *machine) step(now time.Time, ev event) []action {
+	m.now, m.out = now, nil
+	switch ev := ev.(type) {
+	case startWanted:
+		m.start()
+	case startCancelled:
+		m.failStart(ev.cause)
+	case reloadWanted:
+		m.startReload(ev.build)
+	case reloadCancelled:
+		if m.reload != nil && m.reload.build == ev.build {
+			m.abortReload(ev.cause)
+		}
+	case shutdownWanted:
+		m.shutdown()
+	case cutWanted:
+		m.cut()
+	case tick:
+		m.expire()
+	case socketGone:
+		m.socketGone(&m.slots[ev.index])
+	case bound:
+		m.bound(&m.slots[ev.index], ev.err)
+	case refused:
+		m.slots[ev.index].refused = refusedAll
+	case spawned:
+		m.spawned(ev)
+	case spawnFailed:
+		m.spawnFailed(ev)
+	case received:
+		m.received(ev)
+	case channelClosed:
+		m.channelClosed(ev.key)
+	case exited:
+		m.exited(ev)
+	}
+	m.pump()
+	m.dropBuilds()
+	m.settle()
+	return m.out
+}
+
+func (m *machine) do(a action) { m.out = append(m.out, a) }
+
+func (m *machine) start() {
+	if m.phase != idle {
+		return
+	}
+	m.phase = starting
+	for i := range m.slots {
+		m.slots[i].why, m.slots[i].due = Started, m.now
+	}
+}
+
+// failStart ends a pool that is not up yet: nobody's task runs in it.
+func (m *machine) failStart(err error) {
+	if m.phase != starting {
+		return
+	}
+	m.err = err
+	m.close(StartFailed)
+	for p := range m.processes() {
+		m.kill(p, StartFailed)
+	}
+}
+
+// find returns the slot and the process of k; both nil when it is gone.
+func (m *machine) find(k key) (*slot, *process) {
+	s := &m.slots[k.index]
+	if s.next != nil && s.next.key == k {
+		return s, s.next
+	}
+	if s.serving != nil && s.serving.key == k {
+		return s, s.serving
+	}
+	for _, p := range s.retiring {
+		if p.key == k {
+			return s, p
+		}
+	}
+	return nil, nil
+}
+
+// processes ranges over all processes, the serving ones first. p may be moved or
+// killed by the loop's body, but none may be added.
+func (m *machine) processes() func(yield func(*process) bool) {
+	return func(yield func(*process) bool) {
+		for i := range m.slots {
+			s := &m.slots[i]
+			for _, p := range []*process{s.serving, s.next} {
+				if p != nil && !yield(p) {
+					return
+				}
+			}
+			for _, p := range s.retiring {
+				if !yield(p) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (m *machine) spawn(s *slot, why Reason) {
+	build := s.build
+	if why == Reloaded {
+		build = m.reload.build
+	}
+	m.spawns++
+	s.due = time.Time{}
+	s.next = &process{key: key{s.index, m.spawns}, build: build, why: why, deadline: m.now.Add(m.startTimeout)}
+	m.do(spawn{s.next.key, build})
+}
+
+func (m *machine) spawned(ev spawned) {
+	_, p := m.find(ev.key)
+	if p == nil {
+		return
+	}
+	p.pid = ev.pid
+	m.emit(EventStarted, p, p.why, "")
+	if p.killed != Unknown {
+		m.do(kill{p.key})
+	}
+}
+
+func (m *machine) spawnFailed(ev spawnFailed) {
+	s, p := m.find(ev.key)
+	if p == nil {
+		return
+	}
+	m.emit(EventSpawnFailed, p, SpawnFailed, ev.err.Error())
+	wanted := p.killed == Unknown
+	m.remove(s, p)
+	if m.phase == starting && wanted {
+		m.failStart(fmt.Errorf("worker %d did not start: %w", ev.index, ev.err))
+		return
+	}
+	p.killed = Unknown // it never lived: this is a failure like any other
+	m.gone(s, p, SpawnFailed, ev.err.Error())
+}
+
+func (m *machine) received(ev received) {
+	s, p := m.find(ev.key)
+	if p == nil || p.killed != Unknown {
+		return
+	}
+	switch ev.Kind {
+	case control.KindReady:
+		m.readied(s, p, ev)
+	case control.KindBootError:
+		p.words = ev.Text
+	case control.KindAccepting:
+		m.confirmed(s, p)
+	case control.KindStopped:
+		m.stopped(s, p)
+	case control.KindDraining:
+		m.leaves(s, p)
+	case control.KindRecycle:
+		m.wishes(s, p, recycleReason(ev.Reason))
+	case control.KindHardLimit:
+		m.emitTask(EventHardLimit, p, HardLimit, ev.Message)
+		m.hardLimit(s, p)
+	case control.KindSuspect:
+		m.emit(EventSuspect, p, Suspect, ev.Text)
+		m.suspect(s, p)
+	case control.KindSoftLimit:
+		m.emitTask(EventSoftLimit, p, SoftLimit, ev.Message)
+	case control.KindDrift:
+		m.emit(EventDrift, p, Drift, ev.Text)
+	}
+}
+
+func recycleReason(wish string) Reason {
+	switch wish {
+	case "max_age":
+		return RecycledAge
+	case "max_memory":
+		return RecycledMemory
+	}
+	return RecycledTasks
+}
+
+// channelClosed: a process without its control channel follows no orders. It
+// should be on its way out; a second later it is killed.
+func (m *machine) channelClosed(k key) {
+	_, p := m.find(k)
+	if p == nil || p.killed != Unknown || p.retire != Unknown {
+		return
+	}
+	if soon := m.now.Add(confirmWithin); p.deadline.IsZero() || p.deadline.After(soon) {
+		p.deadline = soon
+	}
+}
+
+// kill ends p's process group. A process whose fork is still under way is killed as soon as it is there.
+func (m *machine) kill(p *process, why Reason) {
+	p.deadline = time.Time{}
+	if p.killed != Unknown {
+		return
+	}
+	p.killed = why
+	if p.pid != 0 {
+		m.do(kill{p.key})
+	}
+}
+
+func (m *machine) exited(ev exited) {
+	s, p := m.find(ev.key)
+	if p == nil {
+		return
+	}
+	why := ev.reason(p, m.now)
+	m.do(finish{p.key, sharedstate.End{How: uint32(why), Signal: ev.signal, Code: ev.code}})
+	e := m.event(EventExited, p, why, p.words)
+	e.Signal, e.ExitCode, e.Tasks, e.Stderr = ev.signal, ev.code, ev.tasks, ev.stderr
+	m.do(emit{e})
+	m.remove(s, p)
+	words := lastWords(p, why, ev.exit)
+	switch {
+	case m.phase == ending:
+		for _, t := range ev.tasks {
+			m.lost = append(m.lost, Lost{Index: p.index, PID: p.pid, TaskID: t.TaskID, Name: t.Name, Started: t.Started})
+		}
+	case m.phase == starting && !p.confirmed:
+		m.failStart(fmt.Errorf("worker %d (pid %d) did not start: %s", p.index, p.pid, words))
+	default:
+		m.gone(s, p, why, words)
+	}
+}
+
+// lastWords says how a process ended and what it said last.
+func lastWords(p *process, why Reason, e exit) string {
+	text := Describe(sharedstate.End{How: uint32(why), Signal: e.signal, Code: e.code})
+	if e.signal == 0 && e.known {
+		text = fmt.Sprintf("%s: exit status %d", why, e.code)
+	}
+	for _, words := range []string{p.words, e.stderr} {
+		if words != "" {
+			text += ": " + words
+		}
+	}
+	return text
+}
+
+func (m *machine) remove(s *slot, p *process) {
+	switch p {
+	case s.next:
+		s.next, s.planned = nil, false
+	case s.serving:
+		s.serving = nil
+	default:
+		s.retiring = slices.DeleteFunc(s.retiring, func(q *process) bool { return q == p })
+	}
+}
+
+func (m *machine) event(kind string, p *process, why Reason, text string) Event {
+	return Event{Kind: kind, Reason: why, Index: p.index, PID: p.pid, Generation: p.generation, Text: text}
+}
+
+func (m *machine) emit(kind string, p *process, why Reason, text string) {
+	m.do(emit{m.event(kind, p, why, text)})
+}
+
+func (m *machine) emitTask(kind string, p *process, why Reason, msg control.Message) {
+	e := m.event(kind, p, why, msg.Text)
+	e.Tasks = []sharedstate.InFlight{{TaskID: msg.TaskID, Name: msg.Task}}
+	if e.Text == "" {
+		e.Text = "limit " + msg.Limit.String()
+	}
+	m.do(emit{e})
+}
+
+func (m *machine) emitPool(kind string, why Reason, text string) {
+	m.do(emit{Event{Kind: kind, Reason: why, Index: -1, Text: text}})
+}

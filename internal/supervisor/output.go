@@ -1,0 +1,238 @@
+package supervisor
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const (
+	maxLine     = 64 << 10               // of a line that goes to a logger
+	maxChunk    = 32 << 10               // of output that goes on as it is
+	maxWaiting  = 64                     // pieces of output that wait for the parent's own
+	outputPause = 100 * time.Millisecond // that the parent's output may make before it counts as blocked
+	tailBytes   = 4 << 10
+	tailLines   = 20
+)
+
+// outputs carry what the workers print to where the parent wants it. The parent's
+// own output may block for ever: the workers do not wait for it, what does not fit is dropped and counted.
+type outputs struct {
+	logger         *slog.Logger // nil: byte for byte
+	stdout, stderr *outlet
+}
+
+// A stream is one of a worker's two.
+type stream struct {
+	index, pid int
+	name       string
+}
+
+func openOutputs(cfg Config, events *eventQueue) *outputs {
+	if cfg.Logger != nil {
+		o := newOutlet("the log", events, func(p piece) {
+			cfg.Logger.LogAttrs(context.Background(), slog.LevelInfo, string(p.data),
+				slog.Int("worker", p.from.index), slog.Int("pid", p.from.pid), slog.String("stream", p.from.name))
+		}, func() {})
+		return &outputs{logger: cfg.Logger, stdout: o, stderr: o}
+	}
+	return &outputs{stdout: fileOutlet(cfg.Stdout, os.Stdout, events), stderr: fileOutlet(cfg.Stderr, os.Stderr, events)}
+}
+
+func fileOutlet(f, fallback *os.File, events *eventQueue) *outlet {
+	if f == nil {
+		f = fallback
+	}
+	name := f.Name()
+	if f = duplicate(f); f == nil {
+		return newOutlet(name, events, func(piece) {}, func() {})
+	}
+	return newOutlet(name, events, func(p piece) { _, _ = f.Write(p.data) }, func() { f.Close() })
+}
+
+// duplicate returns f under another number, nil when it is closed: a write to a broken pipe under number 1 or 2 ends a Go
+// program, and it is not for the workers' output to end the host.
+func duplicate(f *os.File) *os.File {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	dup := -1
+	err = raw.Control(func(fd uintptr) {
+		syscall.ForkLock.RLock()
+		defer syscall.ForkLock.RUnlock()
+		if dup, err = syscall.Dup(int(fd)); err == nil {
+			syscall.CloseOnExec(dup)
+		}
+	})
+	if err != nil || dup < 0 {
+		return nil
+	}
+	return os.NewFile(uintptr(dup), f.Name())
+}
+
+// copy reads r to its end. last, if given, keeps the end of it.
+func (o *outputs) copy(r io.Reader, from stream, last *tail) {
+	to := o.stdout
+	if from.name == "stderr" {
+		to = o.stderr
+	}
+	size := maxChunk
+	if o.logger != nil {
+		size = maxLine
+	}
+	in := bufio.NewReaderSize(r, size)
+	for {
+		data, err := o.next(in)
+		if len(data) > 0 {
+			if last != nil {
+				last.write(data)
+			}
+			if o.logger != nil {
+				data = bytes.TrimRight(data, "\r\n")
+			}
+			to.put(piece{bytes.Clone(data), from})
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// next returns what in holds, or its next line.
+func (o *outputs) next(in *bufio.Reader) ([]byte, error) {
+	if o.logger != nil {
+		line, err := in.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			err = nil
+		}
+		return line, err
+	}
+	if _, err := in.Peek(1); err != nil {
+		return nil, err
+	}
+	data, err := in.Peek(in.Buffered())
+	if err == nil {
+		// What Peek returned stays in the buffer until the next read.
+		_, err = in.Discard(len(data))
+	}
+	return data, err
+}
+
+// close waits for what is on its way, but not for output that is blocked.
+func (o *outputs) close() {
+	o.stdout.close()
+	if o.stderr != o.stdout {
+		o.stderr.close()
+	}
+}
+
+type piece struct {
+	data []byte
+	from stream
+}
+
+// An outlet is one place that output goes to, and the goroutine that alone may block there.
+type outlet struct {
+	name    string
+	events  *eventQueue
+	waiting chan piece
+	blocked atomic.Bool
+	mu      sync.Mutex
+	dropped int // bytes
+	ended   chan struct{}
+}
+
+func newOutlet(name string, events *eventQueue, write func(piece), end func()) *outlet {
+	o := &outlet{name: name, events: events, waiting: make(chan piece, maxWaiting), ended: make(chan struct{})}
+	go func() {
+		defer close(o.ended)
+		defer end()
+		for p := range o.waiting {
+			write(p)
+			o.blocked.Store(false)
+			o.report()
+		}
+	}()
+	return o
+}
+
+// put waits for room as long as the outlet makes progress.
+func (o *outlet) put(p piece) {
+	select {
+	case o.waiting <- p:
+		return
+	default:
+	}
+	if !o.blocked.Load() {
+		pause := time.NewTimer(outputPause)
+		defer pause.Stop()
+		select {
+		case o.waiting <- p:
+			return
+		case <-pause.C:
+			o.blocked.Store(true)
+		}
+	}
+	o.mu.Lock()
+	o.dropped += len(p.data)
+	o.mu.Unlock()
+}
+
+// report tells of what was dropped while the outlet was blocked.
+func (o *outlet) report() {
+	o.mu.Lock()
+	n := o.dropped
+	o.dropped = 0
+	o.mu.Unlock()
+	if n > 0 {
+		o.events.put(Event{Kind: EventOutputDropped, Reason: OutputBlocked, Index: -1, Text: fmt.Sprintf("%d bytes of the workers' output: %s took no more", n, o.name)})
+	}
+}
+
+func (o *outlet) close() {
+	close(o.waiting)
+	limit := time.NewTimer(outputPause)
+	defer limit.Stop()
+	select {
+	case <-o.ended:
+	case <-limit.C:
+	}
+}
+
+// A tail keeps the last bytes of a stream.
+type tail struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+func (t *tail) write(p []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.data = append(t.data, p[max(0, len(p)-tailBytes):]...)
+	t.data = t.data[max(0, len(t.data)-tailBytes):]
+}
+
+// String returns the last lines, without the end of the last.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	data := bytes.TrimSpace(t.data)
+	for i, n := len(data), 0; ; n++ {
+		if n == tailLines {
+			return string(data[i+1:])
+		}
+		if i = bytes.LastIndexByte(data[:i], '\n'); i < 0 {
+			return string(data)
+		}
+	}
+}

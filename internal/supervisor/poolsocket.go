@@ -1,0 +1,216 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/taskd-go/task/internal/control"
+	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/sharedstate"
+)
+
+const (
+	maxAttached  = 4096 // connections to one pool's control socket; more are closed at once
+	maxHello     = 64 << 10
+	acceptPause  = 50 * time.Millisecond // after an accept that failed for want of descriptors
+	helloTimeout = time.Second           // for a peer to take the table
+)
+
+// A poolSocket hands the table, for reading, and the pool's numbers to the
+// processes that attach. A connection that stays open is the proof that the pool's parent lives.
+type poolSocket struct {
+	path     string
+	files    *files
+	table    *os.File // read-only
+	settings []byte
+
+	mu       sync.Mutex
+	listener *net.UnixListener
+	conns    map[*net.UnixConn]struct{}
+	closed   bool
+	wait     sync.WaitGroup
+}
+
+func openPoolSocket(f *files, t *sharedstate.Table, cfg Config) (*poolSocket, error) {
+	settings, err := json.Marshal(cfg.Settings)
+	if err != nil {
+		return nil, fmt.Errorf("pool socket: %w", err)
+	}
+	s := &poolSocket{path: PoolSocketPath(cfg.TempDir, cfg.ServerName), files: f, settings: settings, conns: make(map[*net.UnixConn]struct{})}
+	if s.listener, err = f.listen(s.path); err != nil {
+		return nil, err
+	}
+	if s.table, err = sys.ReadOnly(t.File()); err != nil {
+		s.listener.Close()
+		return nil, err
+	}
+	l := s.listener
+	s.wait.Go(func() { s.accept(l) })
+	return s, nil
+}
+
+// rebind listens under the path again after its file was removed. If that fails,
+// the pool works on and cannot be attached to.
+func (s *poolSocket) rebind() {
+	l, err := s.files.listen(s.path)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listener.Close()
+	s.listener = l
+	s.wait.Go(func() { s.accept(l) })
+}
+
+// accept does no I/O with a peer: a silent one must not hold up the next.
+func (s *poolSocket) accept(l *net.UnixListener) {
+	for {
+		c, err := l.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			time.Sleep(acceptPause)
+			continue
+		}
+		if !s.add(c) {
+			c.Close()
+			continue
+		}
+		s.wait.Go(func() {
+			defer s.remove(c)
+			s.serve(c)
+		})
+	}
+}
+
+func (s *poolSocket) add(c *net.UnixConn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(s.conns) >= maxAttached {
+		return false
+	}
+	s.conns[c] = struct{}{}
+	return true
+}
+
+func (s *poolSocket) remove(c *net.UnixConn) {
+	s.mu.Lock()
+	delete(s.conns, c)
+	s.mu.Unlock()
+	c.Close()
+}
+
+// serve returns when the peer is gone. What it sends means nothing.
+func (s *poolSocket) serve(c *net.UnixConn) {
+	if err := samePerson(c); err != nil {
+		return
+	}
+	_ = c.SetWriteDeadline(time.Now().Add(helloTimeout))
+	if err := sys.SendFile(c, s.settings, s.table); err != nil {
+		return
+	}
+	_, _ = io.Copy(io.Discard, c)
+}
+
+func (s *poolSocket) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.listener.Close()
+	for c := range s.conns {
+		c.Close()
+	}
+	s.mu.Unlock()
+	s.wait.Wait()
+	s.table.Close()
+}
+
+// samePerson: the same user's processes, and root's.
+func samePerson(c *net.UnixConn) error {
+	peer, err := sys.Peer(c)
+	if err != nil {
+		return err
+	}
+	if peer.UID != os.Getuid() && peer.UID != 0 {
+		return fmt.Errorf("the process %d at the other end belongs to user %d, we are user %d", peer.PID, peer.UID, os.Getuid())
+	}
+	return nil
+}
+
+// An Attachment is a connection to another process's pool.
+type Attachment struct {
+	Table    *sharedstate.Table // read-only
+	Settings control.Settings
+	Gone     <-chan struct{} // closed when the pool's parent is gone, and by Close
+	conn     *net.UnixConn
+}
+
+// Attach connects to the pool called name in dir through its control socket. It is an error
+// when there is none, or when it is another user's.
+func Attach(ctx context.Context, dir, name string) (*Attachment, error) {
+	a, err := attach(ctx, PoolSocketPath(dir, name))
+	if err != nil {
+		return nil, fmt.Errorf("attach to the pool %q in %s: %w", name, dir, err)
+	}
+	return a, nil
+}
+
+func attach(ctx context.Context, path string) (*Attachment, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	c := conn.(*net.UnixConn)
+	stop := context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })
+	a, err := receive(c)
+	if !stop() && err != nil {
+		err = errors.Join(context.Cause(ctx), err)
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	_ = c.SetReadDeadline(time.Time{})
+	gone := make(chan struct{})
+	a.Gone, a.conn = gone, c
+	go func() {
+		defer close(gone)
+		_, _ = io.Copy(io.Discard, c)
+	}()
+	return a, nil
+}
+
+func receive(c *net.UnixConn) (*Attachment, error) {
+	if err := samePerson(c); err != nil {
+		return nil, err
+	}
+	buf := make([]byte, maxHello)
+	n, f, err := sys.RecvFile(c, buf)
+	if err != nil {
+		return nil, err
+	}
+	var a Attachment
+	if err := json.Unmarshal(buf[:n], &a.Settings); err != nil {
+		return nil, errors.Join(fmt.Errorf("the pool's settings: %w", err), f.Close())
+	}
+	if a.Table, err = sharedstate.Open(f, false); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &a, nil
+}
+
+// Close ends the connection. The table can still be read.
+func (a *Attachment) Close() error {
+	err := errors.Join(a.conn.Close(), a.Table.Close())
+	<-a.Gone
+	return err
+}

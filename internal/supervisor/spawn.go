@@ -1,0 +1,219 @@
+package supervisor
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/taskd-go/task/internal/control"
+	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/sharedstate"
+)
+
+// lingerLimit is how long the output and the channel of a dead worker are still read:
+// a grandchild that left the process group may hold them open for ever.
+const lingerLimit = 100 * time.Millisecond
+
+// A child is one worker process as the system sees it. proc and conn stand before its spawned event.
+type child struct {
+	key
+	row    sharedstate.Row
+	proc   *sys.Process
+	conn   *control.Conn
+	stderr tail
+}
+
+// spawn starts a worker. The fork itself happens on the child's own goroutine, which
+// then watches the process to its end.
+func (s *Supervisor) spawn(a spawn) {
+	row, err := s.table.Allocate(a.index, a.generation)
+	if err != nil {
+		s.todo = append(s.todo, spawnFailed{a.key, err})
+		return
+	}
+	c := &child{key: a.key, row: row}
+	s.children[a.key] = c
+	listener, err := s.listeners[a.index].File()
+	if err != nil {
+		s.todo = append(s.todo, spawnFailed{a.key, err})
+		return
+	}
+	exe := s.executable[a.build]
+	s.wait.Go(func() {
+		defer listener.Close()
+		s.live(c, exe, listener)
+	})
+}
+
+// live is a worker's life.
+func (s *Supervisor) live(c *child, exe, listener *os.File) {
+	p, err := newPipes()
+	if err == nil {
+		err = s.fork(c, exe, listener, p)
+	}
+	if err != nil {
+		p.close()
+		s.post(spawnFailed{c.key, err})
+		return
+	}
+	c.row.SetPID(c.proc.PID())
+	s.post(spawned{c.key, c.proc.PID()})
+	var readers sync.WaitGroup
+	readers.Go(func() { s.outputs.copy(p.stdout.r, stream{c.index, c.proc.PID(), "stdout"}, nil) })
+	readers.Go(func() { s.outputs.copy(p.stderr.r, stream{c.index, c.proc.PID(), "stderr"}, &c.stderr) })
+	readers.Go(func() { s.listen(c) })
+
+	c.proc.Exited()
+	c.proc.KillGroup()
+	linger := time.AfterFunc(lingerLimit, func() {
+		p.close()
+		c.conn.Close()
+	})
+	readers.Wait()
+	linger.Stop()
+	p.close()
+	c.conn.Close()
+	end, known := c.proc.Reap()
+	s.post(exited{c.key, exit{signal: end.Signal, code: end.Code, known: known, tasks: c.row.Tasks(), stderr: c.stderr.String()}})
+}
+
+// fork starts the process and sends it the handover.
+func (s *Supervisor) fork(c *child, exe, listener *os.File, p *pipes) error {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return err
+	}
+	defer theirs.Close()
+	proc, err := s.env.start(sys.Spawn{
+		Exe:   exe,
+		Argv:  append([]string{s.title(c.index)}, os.Args[1:]...),
+		Env:   workerEnv(os.Environ(), s.cfg.Env, s.cfg.ServerName),
+		Files: []*os.File{null, p.stdout.w, p.stderr.w, control.FDControl: theirs, control.FDTable: s.table.File(), control.FDListener: listener},
+	})
+	if err != nil {
+		ours.Close()
+		return err
+	}
+	p.stdout.w.Close()
+	p.stderr.w.Close()
+	c.proc, c.conn = proc, control.NewConn(ours)
+	// A worker that does not take it shows itself at its boot's time limit.
+	_ = c.conn.Send(control.Message{Kind: control.KindHandover, Handover: s.handover(c)})
+	return nil
+}
+
+// title is what ps -f shows of a worker.
+func (s *Supervisor) title(index int) string {
+	return fmt.Sprintf("%s.TaskWorker.%d", s.cfg.ServerName, index)
+}
+
+func (s *Supervisor) handover(c *child) *control.Handover {
+	return &control.Handover{
+		Version:    control.Version,
+		Build:      buildID(),
+		ServerName: s.cfg.ServerName,
+		TempDir:    s.cfg.TempDir,
+		Arg0:       os.Args[0],
+		Index:      c.index,
+		Generation: c.generation,
+		Row:        c.row.Number(),
+		Title:      s.title(c.index),
+		Tasks:      s.cfg.Tasks,
+		Allowed:    s.cfg.Allowed,
+		Settings:   s.cfg.Settings,
+	}
+}
+
+// listen posts what the worker says until its channel ends.
+func (s *Supervisor) listen(c *child) {
+	for {
+		m, err := c.conn.Receive()
+		if err != nil {
+			s.post(channelClosed{c.key})
+			return
+		}
+		ev := received{key: c.key, Message: m}
+		if m.Kind == control.KindReady && s.cfg.MaxWorkerMemory > 0 {
+			ev.resident = sys.Resident(c.proc.PID())
+		}
+		s.post(ev)
+	}
+}
+
+// workerEnv is what a worker gets of environ: what allowed names, or all, without our marker, and a marker of its own.
+func workerEnv(environ, allowed []string, serverName string) []string {
+	env := slices.DeleteFunc(slices.Clone(environ), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return name == control.EnvMarker || allowed != nil && !slices.Contains(allowed, name)
+	})
+	return append(env, fmt.Sprintf("%s=%d %s", control.EnvMarker, control.Version, serverName))
+}
+
+// buildID names the program that the parent runs, as far as the linker knows.
+func buildID() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	id := info.Main.Path + "@" + info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			id += " " + s.Value
+		}
+	}
+	return id
+}
+
+// pipes carry a worker's output.
+type pipes struct{ stdout, stderr struct{ r, w *os.File } }
+
+func newPipes() (*pipes, error) {
+	var p pipes
+	var err error
+	if p.stdout.r, p.stdout.w, err = os.Pipe(); err != nil {
+		return &p, err
+	}
+	p.stderr.r, p.stderr.w, err = os.Pipe()
+	return &p, err
+}
+
+// close may be called more than once; it ends the reads that wait.
+func (p *pipes) close() {
+	for _, f := range []*os.File{p.stdout.r, p.stdout.w, p.stderr.r, p.stderr.w} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+func socketPair() (ours net.Conn, theirs *os.File, err error) {
+	syscall.ForkLock.RLock() // no fork may come between the pair and its close-on-exec
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fds[0])
+		syscall.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, nil, os.NewSyscallError("socketpair", err)
+	}
+	mine := os.NewFile(uintptr(fds[0]), "control")
+	defer mine.Close()
+	theirs = os.NewFile(uintptr(fds[1]), "control")
+	if ours, err = net.FileConn(mine); err != nil {
+		theirs.Close()
+		return nil, nil, err
+	}
+	return ours, theirs, nil
+}

@@ -1,0 +1,256 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/taskd-go/task/internal/control"
+	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/sharedstate"
+	"github.com/taskd-go/task/worker"
+)
+
+// A Config is what the pool's owner decides. It is taken as checked.
+type Config struct {
+	control.Settings
+	ServerName, TempDir string
+	MaxReplacing        int
+	StartTimeout        time.Duration
+	Env                 []string     // allow-list of names; nil: all
+	Tasks               []string     // registry names
+	Allowed             []string     // names that the workers may run; empty: all
+	Logger              *slog.Logger // nil: events go to slog.Default(), the workers' output to Stdout and Stderr
+	OnEvent             func(Event)
+	Stdout, Stderr      *os.File // nil: the process's own
+}
+
+// A Supervisor runs the worker processes of one pool. Its methods are safe for concurrent use.
+type Supervisor struct {
+	cfg     Config
+	env     env
+	table   *sharedstate.Table
+	files   *files
+	pool    *poolSocket
+	events  *eventQueue
+	outputs *outputs
+	builds  atomic.Int64
+
+	inbox   chan event
+	started chan error    // one answer
+	over    chan struct{} // closed when nothing is left
+	lost    []Lost        // read after over
+
+	// The loop's own.
+	machine    *machine
+	listeners  []*net.UnixListener
+	children   map[key]*child
+	executable map[int]*os.File // by build
+	reloads    map[int]chan<- error
+	oomKills   uint64
+	todo       []event // that carrying out actions gave rise to
+	finished   bool
+	wait       sync.WaitGroup // for the children and the refusals
+}
+
+// env is what the supervisor asks of the system where a test wants to say no.
+type env struct {
+	start  func(sys.Spawn) (*sys.Process, error)
+	newExe func() (*os.File, error) // the program that a reload starts
+	refuse func(l *net.UnixListener, index, maxPackageSize int, within time.Duration)
+}
+
+func systemEnv() env {
+	return env{start: sys.Start, newExe: openExecutable, refuse: worker.Refuse}
+}
+
+// openExecutable opens the program by the path that it was started from, which may hold a newer one by now.
+func openExecutable() (*os.File, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return os.Open(path)
+}
+
+// Start takes the pool's name, binds the listeners, spawns the workers, and returns when every one accepts, or with an
+// error that holds the failing worker's last words and exit status, everything
+// cleaned up. ctx bounds the boot only. The table can be read after Shutdown too.
+func Start(ctx context.Context, cfg Config) (*Supervisor, error) {
+	return start(ctx, cfg, systemEnv())
+}
+
+func start(ctx context.Context, cfg Config, e env) (*Supervisor, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, fmt.Errorf("start the pool: %w", err)
+	}
+	s := &Supervisor{
+		cfg:        cfg,
+		env:        e,
+		inbox:      make(chan event),
+		started:    make(chan error, 1),
+		over:       make(chan struct{}),
+		children:   make(map[key]*child),
+		executable: make(map[int]*os.File),
+		reloads:    make(map[int]chan<- error),
+		machine: newMachine(limits{
+			workers:      cfg.WorkerNum,
+			maxReplacing: cfg.MaxReplacing,
+			startTimeout: cfg.StartTimeout,
+			drainTimeout: cfg.DrainTimeout,
+			maxMemory:    cfg.MaxWorkerMemory,
+			tasks:        cfg.Tasks,
+		}, rand.Float64),
+	}
+	s.builds.Store(1)
+	if err := s.open(); err != nil {
+		s.release()
+		return nil, fmt.Errorf("start the pool: %w", err)
+	}
+	go s.run()
+	s.post(startWanted{})
+	err := s.booted(ctx)
+	if err == nil {
+		return s, nil
+	}
+	<-s.over
+	s.events.settle()
+	return nil, fmt.Errorf("start the pool: %w", err)
+}
+
+func (s *Supervisor) booted(ctx context.Context) error {
+	select {
+	case err := <-s.started:
+		return err
+	case <-ctx.Done():
+		s.post(startCancelled{context.Cause(ctx)})
+		return <-s.started
+	}
+}
+
+// open takes what the pool holds besides its processes. What it got before an error is for release.
+func (s *Supervisor) open() (err error) {
+	if s.files, err = takeName(s.cfg.TempDir, s.cfg.ServerName); err != nil {
+		return err
+	}
+	if s.executable[1], err = sys.OpenSelf(); err != nil {
+		return fmt.Errorf("open the running program: %w", err)
+	}
+	if s.table, err = sharedstate.Create(s.cfg.WorkerNum, s.cfg.MaxRunningNum); err != nil {
+		return err
+	}
+	for i := range s.cfg.WorkerNum {
+		l, err := s.files.listen(SocketPath(s.cfg.TempDir, s.cfg.ServerName, i))
+		if err != nil {
+			return err
+		}
+		s.listeners = append(s.listeners, l)
+	}
+	if s.pool, err = openPoolSocket(s.files, s.table, s.cfg); err != nil {
+		return err
+	}
+	s.oomKills, _ = sys.OOMKills()
+	s.events = newEventQueue(s.cfg.OnEvent, s.cfg.Logger)
+	s.outputs = openOutputs(s.cfg, s.events)
+	s.files.watch(s.cfg.WorkerNum)
+	return nil
+}
+
+// release gives back what open took. The table can still be read.
+func (s *Supervisor) release() {
+	if s.outputs != nil {
+		s.outputs.close()
+	}
+	if s.pool != nil {
+		s.pool.close()
+	}
+	for _, l := range s.listeners {
+		l.Close()
+	}
+	for _, exe := range s.executable {
+		exe.Close()
+	}
+	if s.files != nil {
+		s.files.release()
+	}
+	if s.events != nil {
+		s.events.close()
+	}
+	if s.table != nil {
+		s.table.Close()
+	}
+}
+
+// Table returns the pool's table, writable.
+func (s *Supervisor) Table() *sharedstate.Table { return s.table }
+
+// Reload replaces all workers, MaxReplacing at a time, by ones of the program that now stands at the executable's path, and returns when each index serves with
+// it; old workers may still finish tasks then. A new program that does not boot, or lacks one of the pool's tasks, ends it: the error
+// says why, and workers that were not replaced stay. So does the end of ctx. A second Reload at the same time is an error.
+func (s *Supervisor) Reload(ctx context.Context) error {
+	exe, err := s.env.newExe()
+	if err != nil {
+		return fmt.Errorf("reload: open the program: %w", err)
+	}
+	reply := make(chan error, 1)
+	call := reloadCall{build: int(s.builds.Add(1)), exe: exe, reply: reply}
+	if !s.post(call) {
+		exe.Close()
+		return fmt.Errorf("reload: %w", errEnding)
+	}
+	select {
+	case err = <-reply:
+	case <-ctx.Done():
+		s.post(reloadCancelled{call.build, context.Cause(ctx)})
+		err = <-reply
+	}
+	if err != nil {
+		return fmt.Errorf("reload: %w", err)
+	}
+	return nil
+}
+
+// Shutdown drains and ends the pool: nothing new is accepted, tasks go on for at most DrainTimeout, and when it returns no process, no file and no descriptor
+// is left. Call it any number of times, from any goroutine: all wait for the one drain. The
+// end of any caller's ctx stops what still runs, and that caller's error wraps ctx's. A *LostError lists the tasks that were running when their process ended.
+func (s *Supervisor) Shutdown(ctx context.Context) error {
+	s.post(shutdownWanted{})
+	var err error
+	select {
+	case <-s.over:
+	case <-ctx.Done():
+		if s.post(cutWanted{}) {
+			err = fmt.Errorf("shutdown cut short: %w", context.Cause(ctx))
+		}
+		<-s.over
+	}
+	s.events.settle()
+	if len(s.lost) > 0 {
+		err = errors.Join(err, &LostError{s.lost})
+	}
+	return err
+}
+
+// A reloadCall is a Reload on its way to the machine.
+type reloadCall struct {
+	build int
+	exe   *os.File
+	reply chan<- error
+}
+
+// post hands ev to the loop; false: the loop has ended.
+func (s *Supervisor) post(ev event) bool {
+	select {
+	case s.inbox <- ev:
+		return true
+	case <-s.over:
+		return false
+	}
+}
