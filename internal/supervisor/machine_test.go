@@ -219,7 +219,11 @@ func (w *world) event(e Event) {
 		clear(w.streak)
 	case EventExited:
 		p.exits++
-		if !p.retires && e.Reason != ReloadAborted && e.Reason != SocketLost {
+		switch {
+		case p.retires:
+		case e.Reason == ReloadAborted || e.Reason == SocketLost: // a spawn that was due, done again
+			w.streak[e.Index] = 0
+		default:
 			w.failure(e.Index)
 		}
 	case EventDraining:
