@@ -227,6 +227,9 @@ func (w *world) event(e Event) {
 			w.failure(e.Index)
 		}
 	case EventDraining:
+		if p.confirms { // its successor takes the place of a start that succeeded
+			w.streak[e.Index] = 0
+		}
 		planned := e.Reason == RecycledTasks || e.Reason == RecycledAge || e.Reason == Reloaded
 		if planned && w.serving[e.Index] == p.generation {
 			w.fail("%v retires for %s and has no successor", p.key, e.Reason)
