@@ -32,7 +32,8 @@ type world struct {
 	over    bool
 	failed  []time.Time // by index: when it failed last
 	streak  []int       // by index: failures since it was ready
-	trace   []string    // of what happened, for the report
+	traced  bool
+	trace   []string // of what happened, for the report
 	err     error
 }
 
