@@ -80,9 +80,10 @@ func bareEchoes(conn *net.UnixConn, n, size int) error {
 	return nil
 }
 
-// share runs b.N calls, divided among callers.
+// share runs b.N calls, divided among callers. cpu-ns/op is what this process alone used.
 func share(b *testing.B, callers int, calls func(n int) error) {
 	b.ReportAllocs()
+	began := cpuTime(b)
 	b.ResetTimer()
 	var wg sync.WaitGroup
 	for i := range callers {
@@ -98,5 +99,6 @@ func share(b *testing.B, callers int, calls func(n int) error) {
 	}
 	wg.Wait()
 	b.StopTimer()
+	b.ReportMetric(float64(cpuTime(b)-began)/float64(b.N), "cpu-ns/op")
 	require.False(b, b.Failed())
 }
