@@ -35,21 +35,25 @@ func openArray(what string, body []byte, least int) array {
 	return a
 }
 
-// next returns the next element as bytes, nil behind the last one and after a fault.
-func (a *array) next() []byte {
+// next returns the next element: its token and its bytes, nil behind the last one and after a fault.
+func (a *array) next() (raw.Token, []byte) {
 	if a.left == 0 {
-		return nil
+		return raw.Token{Kind: raw.Cut}, nil
 	}
-	end, fault := raw.Walk(a.body, a.at, MaxDepth-1)
-	if fault != raw.Sound {
-		a.fail("%s", faultText(fault, a.body, end))
-		a.left = 0
-		return nil
+	t, end := raw.Next(a.body, a.at)
+	switch t.Kind {
+	case raw.Cut, raw.Reserved, raw.Array, raw.Map:
+		var fault raw.Fault
+		if end, fault = raw.Walk(a.body, a.at, MaxDepth-1); fault != raw.Sound {
+			a.fail("%s", faultText(fault, a.body, end))
+			a.left = 0
+			return raw.Token{Kind: raw.Cut}, nil
+		}
 	}
 	v := a.body[a.at:end:end]
 	a.at = end
 	a.left--
-	return v
+	return t, v
 }
 
 func (a *array) fail(format string, args ...any) {
@@ -61,11 +65,7 @@ func (a *array) fail(format string, args ...any) {
 // uint, int, bool and text read the next element; name says what it stands for.
 
 func (a *array) uint(name string) uint64 {
-	v := a.next()
-	if v == nil {
-		return 0
-	}
-	t, _ := raw.Next(v, 0)
+	t, v := a.next()
 	if t.Kind != raw.Uint {
 		a.wrong(name, v, "an integer of at least 0")
 		return 0
@@ -74,11 +74,7 @@ func (a *array) uint(name string) uint64 {
 }
 
 func (a *array) int(name string) int64 {
-	v := a.next()
-	if v == nil {
-		return 0
-	}
-	t, _ := raw.Next(v, 0)
+	t, v := a.next()
 	n, ok := t.Int64()
 	if !ok {
 		a.wrong(name, v, "an integer of 64 bits with sign")
@@ -88,23 +84,16 @@ func (a *array) int(name string) int64 {
 }
 
 func (a *array) bool(name string) bool {
-	v := a.next()
-	if v == nil {
-		return false
-	}
-	t, _ := raw.Next(v, 0)
+	t, v := a.next()
 	if t.Kind != raw.Bool {
 		a.wrong(name, v, "a bool")
+		return false
 	}
-	return t.Kind == raw.Bool && t.Bits == 1
+	return t.Bits == 1
 }
 
 func (a *array) text(name string) []byte {
-	v := a.next()
-	if v == nil {
-		return nil
-	}
-	t, _ := raw.Next(v, 0)
+	t, v := a.next()
 	if t.Kind != raw.Str {
 		a.wrong(name, v, "a str")
 		return nil
@@ -112,8 +101,11 @@ func (a *array) text(name string) []byte {
 	return v[len(v)-t.Len:]
 }
 
+// wrong is the failure of an element that is there and is not what name must be.
 func (a *array) wrong(name string, v []byte, rule string) {
-	a.fail("%s is %s, it must be %s", name, describe(v), rule)
+	if a.err == nil {
+		a.fail("%s is %s, it must be %s", name, describe(v), rule)
+	}
 }
 
 // end passes over the elements that this version does not know, and returns what is wrong with the body.

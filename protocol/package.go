@@ -117,7 +117,7 @@ func ParsePackage(body []byte) (Package, error) {
 	a.id = p.ID
 	p.Expire = a.int("package expire")
 	p.Task = a.text("package task")
-	p.Payload = a.next()
+	_, p.Payload = a.next()
 	p.Meta = a.meta()
 	p.Soft, p.Hard = a.limits()
 	if err := a.end(StatusIllegal); err != nil {
@@ -144,12 +144,10 @@ func (a *array) packageType() (t Type, alone bool) {
 
 // meta reads a map of strings, which share one allocation; of pairs with one key the last counts.
 func (a *array) meta() map[string]string {
-	v := a.next()
-	if v == nil || v[0] == raw.CodeNil {
-		return nil
-	}
-	head, at := raw.Next(v, 0)
+	head, v := a.next()
 	switch {
+	case v == nil || head.Kind == raw.Nil:
+		return nil
 	case head.Kind != raw.Map:
 		a.wrong("package meta", v, "a map or nil")
 		return nil
@@ -159,6 +157,7 @@ func (a *array) meta() map[string]string {
 	case head.Len == 0:
 		return nil
 	}
+	_, at := raw.Next(v, 0)
 	all := string(v)
 	m := make(map[string]string, head.Len)
 	for range head.Len {
@@ -179,11 +178,11 @@ func (a *array) meta() map[string]string {
 }
 
 func (a *array) limits() (soft, hard time.Duration) {
-	v := a.next()
-	if v == nil || v[0] == raw.CodeNil {
+	head, v := a.next()
+	if v == nil || head.Kind == raw.Nil {
 		return 0, 0
 	}
-	if head, _ := raw.Next(v, 0); head.Kind != raw.Array || head.Len != 2 {
+	if head.Kind != raw.Array || head.Len != 2 {
 		a.wrong("package limits", v, "an array [soft, hard] or nil")
 		return 0, 0
 	}

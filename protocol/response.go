@@ -60,7 +60,7 @@ func ParseResponse(body []byte) (Response, error) {
 	a.id = r.ID
 	r.OK = a.bool("response ok")
 	r.Status = a.status(r.OK)
-	r.Data = a.next()
+	_, r.Data = a.next()
 	if a.left > 0 {
 		r.TaskID = a.uint("response task id")
 	}

@@ -1,6 +1,7 @@
 package sharedstate
 
 import (
+	"math"
 	"math/rand/v2"
 	"sync/atomic"
 )
@@ -52,34 +53,56 @@ func (c *Chooser) take(n int) bool {
 	}
 }
 
-// leastLoaded returns the number of the row to take, -1 when none is free. It
-// looks for the smallest key: the load above, a hash of the index under a new
-// seed below, which makes each of the least loaded equally likely.
+// probes is how many rows are tried for an idle one before all are compared.
+const probes = 2
+
+// leastLoaded returns the number of the row to take, -1 when none is free. No
+// load is smaller than none, so an idle row that is met by chance is as good as
+// one found by comparing all, and each idle row is met equally often.
 func (c *Chooser) leastLoaded() int {
-	t := c.t
-	seed := rand.Uint64()
-	best, bestRow := uint64(t.maxRunning)<<32, -1
-	for i := range t.current {
-		n := t.current[i].Load() - 1
-		if n >= uint32(len(t.hot)) || n >= uint32(len(c.inFlight)) {
+	random := rand.Uint64()
+	for range probes {
+		i := (random >> 32 * uint64(len(c.t.current))) >> 32
+		if n, load := c.loadOf(int(i)); load == 0 {
+			return n
+		}
+		random = random<<32 | random>>32
+	}
+	return c.scan(random)
+}
+
+// loadOf returns the row of an index and its load; more than any limit when it takes no calls.
+func (c *Chooser) loadOf(index int) (n int, load uint32) {
+	r, ok := c.t.Current(index)
+	if !ok {
+		return -1, math.MaxUint32
+	}
+	return r.Number(), max(r.hot().load.Load()^acceptingBit, uint32(c.inFlight[r.n].Load()))
+}
+
+// scan compares all rows by a key: the load, and below it a hash under a new
+// seed each time, which makes each of the least loaded equally likely.
+func (c *Chooser) scan(seed uint64) int {
+	// Locals: the compiler reads fields again after every atomic load.
+	current, hot, inFlight := c.t.current, c.t.hot, c.inFlight[:len(c.t.hot)]
+	least, row := uint64(c.t.maxRunning)<<32, -1
+	for i := range current {
+		n := int(current[i].Load()) - 1
+		if uint(n) >= uint(len(hot)) {
 			continue
 		}
 		// A row that does not accept gets the top bit set: more than any limit.
-		load := t.hot[n].load.Load() ^ acceptingBit
-		load = max(load, uint32(c.inFlight[n].Load()))
+		load := uint64(hot[n].load.Load() ^ acceptingBit)
+		if load > least>>32 {
+			continue
+		}
+		load = max(load, uint64(inFlight[n].Load()))
 		seed += 0x9e3779b97f4a7c15
-		key := uint64(load)<<32 | uint64(mix(seed))
-		if key < best {
-			best, bestRow = key, int(n)
+		if key := load<<32 | seed*seed>>32; key < least {
+			least, row = key, n
 		}
 	}
-	return bestRow
-}
-
-func mix(x uint64) uint32 {
-	x ^= x >> 30
-	x *= 0xbf58476d1ce4e5b9
-	return uint32(x >> 32)
+	return row
 }
 
 // Done gives back what Pick or PickWait took on r, exactly once, and wakes this process's waiters.

@@ -123,26 +123,30 @@ func (t *Table) change(write func()) {
 	t.seq.Add(1)
 }
 
-// patience bounds how long a reader waits for a parent that does not go on
-// writing: it was stopped or killed in the middle.
-const patience = 50 * time.Millisecond
+// patience bounds how long a reader waits for a parent that stands still in the
+// middle of a change: it was stopped or killed there.
+const patience = 250 * time.Millisecond
 
-// consistent runs read until no change fell into it. After patience it takes
-// what it has read: a parent that died in the middle of a change must hold up nobody.
+// consistent runs read until no change fell into it. When a change makes no
+// progress for patience it takes what it can read: a parent that died there must hold up nobody.
 func (t *Table) consistent(read func()) {
-	began := time.Now()
+	var stuck uint32
+	var since time.Time
 	for {
 		seq := t.seq.Load()
-		if seq%2 == 0 {
+		switch {
+		case seq%2 == 0:
 			read()
 			if t.seq.Load() == seq {
 				return
 			}
-		}
-		if time.Since(began) > patience {
+		case seq != stuck:
+			stuck, since = seq, time.Now()
+		case time.Since(since) > patience:
 			read()
 			return
+		default:
+			time.Sleep(10 * time.Microsecond) // the writer may need this processor
 		}
-		runtime.Gosched()
 	}
 }

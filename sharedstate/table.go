@@ -33,7 +33,7 @@ type Table struct {
 	free []int      // the parent's; the front is the one longest free
 }
 
-// Create makes an empty table for 1 to 4096 workers of at most maxRunning tasks each.
+// Create makes an empty table for 1 to 512 workers of at most maxRunning tasks each.
 // The process that creates it is the pool's parent.
 func Create(workers, maxRunning int) (*Table, error) {
 	s, err := layoutOf(workers, maxRunning)

@@ -21,22 +21,34 @@ func (s *Server) acceptedFrame(id, taskID uint64) *buffer {
 	return b
 }
 
-// resultFrame encodes a task's value. whole is false when it cannot be encoded
+// resultFrame encodes the task's value. whole is false when it cannot be encoded
 // or is over the limit; the frame says so then.
-func (s *Server) resultFrame(id, taskID uint64, value any) (b *buffer, whole bool) {
-	b = s.buffers.get(0)
-	data, err := codec.Append(protocol.AppendResponseHead(protocol.BeginFrame(b.b), id, true, protocol.StatusOK), value)
+func (k *call) resultFrame() (b *buffer, whole bool) {
+	s := k.s
+	b = s.buffers.get(int(k.typ.large.Load()))
+	data, err := codec.Append(protocol.AppendResponseHead(protocol.BeginFrame(b.b), k.id, true, protocol.StatusOK), k.value)
 	if err != nil {
 		s.buffers.put(b)
-		return s.failureFrame(id, protocol.StatusTaskError, fmt.Sprintf("the result, a %T, cannot be encoded: %s", value, textOf(err)), taskID), false
+		return k.fail(protocol.StatusTaskError, fmt.Sprintf("the result, a %T, cannot be encoded: %s", k.value, textOf(err))), false
 	}
-	b.b = protocol.AppendResponseTail(data, taskID)
+	b.b = protocol.AppendResponseTail(data, k.taskID)
+	k.typ.answered(len(b.b))
 	if err := protocol.EndFrame(b.b, s.cfg.MaxPackageSize); err != nil {
 		text := fmt.Sprintf("the response would have %d bytes, the limit is %d", len(b.b), s.cfg.MaxPackageSize)
 		s.buffers.put(b)
-		return s.failureFrame(id, protocol.StatusResponseTooLarge, text, taskID), false
+		return k.fail(protocol.StatusResponseTooLarge, text), false
 	}
 	return b, true
+}
+
+// answered keeps the size of a large answer: the next one then begins in a buffer of that size.
+func (t *taskType) answered(size int) {
+	if size <= smallBuffer {
+		size = 0
+	}
+	if t.large.Load() != int64(size) {
+		t.large.Store(int64(size))
+	}
 }
 
 // failureFrame answers with a status and a message, cut where it is too long.

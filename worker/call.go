@@ -169,7 +169,7 @@ func (k *call) finish() {
 		k.value = nil
 	}
 	var whole bool
-	if k.frame, whole = k.s.resultFrame(k.id, k.taskID, k.value); whole && k.err == nil {
+	if k.frame, whole = k.resultFrame(); whole && k.err == nil {
 		k.outcome = sharedstate.Succeeded
 	}
 }

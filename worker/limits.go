@@ -135,27 +135,29 @@ func (s *Server) sweep(now int64) (next int64) {
 }
 
 // softLimit ends the task's context and tells the parent what the worker was doing.
+// Neither a parent nor a client that is stuck may hold up the watch: what waits
+// for them has a goroutine of its own, here and in hardLimit.
 func (s *Server) softLimit(k *call) {
 	k.ctx.end(ErrSoftLimit)
 	limit := time.Duration(k.soft - k.started)
 	s.log.Warn("soft time limit passed", "worker", s.cfg.Index, "task", k.typ.name, "id", k.taskID, "limit", limit)
 	if s.cfg.OnSoftLimit != nil {
 		dump := make([]byte, maxDump)
-		s.cfg.OnSoftLimit(k.taskID, k.typ.name, limit, dump[:runtime.Stack(dump, true)])
+		dump = dump[:runtime.Stack(dump, true)]
+		s.wg.Go(func() { s.cfg.OnSoftLimit(k.taskID, k.typ.name, limit, dump) })
 	}
 }
 
 // hardLimit answers the caller at once. The task keeps its slot: it stays in running
-// until it ends by itself, as failed, or with the process, as lost.
+// until it ends by itself, or with the process, as lost.
 func (s *Server) hardLimit(k *call) {
 	s.cfg.Row.SetAccepting(false)
 	limit := time.Duration(k.hard - k.started)
 	s.log.Error("time limit passed", "worker", s.cfg.Index, "task", k.typ.name, "id", k.taskID, "limit", limit)
-	// A client that does not read must not hold up the watch.
 	s.wg.Go(func() {
 		k.respond(k.fail(protocol.StatusTaskError, fmt.Sprintf("time limit: %s still ran after %s", k.typ.name, limit)))
 	})
 	if s.cfg.OnHardLimit != nil {
-		s.cfg.OnHardLimit(k.taskID, k.typ.name, limit)
+		s.wg.Go(func() { s.cfg.OnHardLimit(k.taskID, k.typ.name, limit) })
 	}
 }

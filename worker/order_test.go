@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"runtime"
 	"testing"
 	"time"
 
@@ -298,4 +299,31 @@ func TestHalfAFrameThenTheEnd(t *testing.T) {
 	require.NoError(t, p.nc.CloseWrite())
 	require.Equal(t, protocol.StatusProtocol, p.next().Status)
 	p.closed()
+}
+
+// vmihailenco/msgpack #401: a 5-byte input allocates gigabytes or panics. A header that claims 64 Mi elements and
+// 1.9 MB of nested arrays get -4 and cost no more than four times the frame.
+func TestHostileBodies_Row71(t *testing.T) {
+	const size = 1900 << 10
+	for name, body := range map[string][]byte{
+		"5 bytes that claim 64 Mi elements": {0xdd, 4, 0, 0, 0},
+		"5 bytes that claim 4 GiB of bytes": {0xc6, 0xff, 0xff, 0xff, 0xff},
+		"1.9 MB of nested arrays":           bytes.Repeat([]byte{0x91}, size),
+		"1.9 MB of nested maps":             bytes.Repeat([]byte{0x81, 0xc0}, size/2),
+		"1.9 MB of claims":                  bytes.Repeat([]byte{0xdd, 0, 0x10, 0, 0}, size/5),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, nil)
+			p := r.dial()
+			p.works()
+			frame := append(header(uint32(len(body))), body...)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			p.raw(frame)
+			require.Equal(t, protocol.StatusIllegal, p.next().Status)
+			runtime.ReadMemStats(&after)
+			require.LessOrEqual(t, after.TotalAlloc-before.TotalAlloc, uint64(4*len(frame)+64<<10))
+			p.works()
+		})
+	}
 }

@@ -110,6 +110,9 @@ func newRig(t testing.TB, change func(*rig)) *rig {
 	r.server = New(r.cfg)
 	t.Cleanup(func() {
 		r.drain(10 * time.Second)
+		// After a drain that gave up, the rest uses the row until it ends.
+		r.server.wg.Wait()
+		r.server.runners.wg.Wait()
 		require.NoError(t, r.cfg.Listener.Close())
 		require.NoError(t, r.table.Close())
 		require.NoError(t, os.RemoveAll(dir))
@@ -294,6 +297,13 @@ func (p *peer) next() protocol.Response {
 	r, err := p.read()
 	require.NoError(p.t, err)
 	return r
+}
+
+// said reads one response and returns its message.
+func (p *peer) said() string {
+	p.t.Helper()
+	r := p.next()
+	return r.Text()
 }
 
 func (p *peer) read() (protocol.Response, error) {

@@ -35,8 +35,8 @@ type Config struct {
 	// OnException is told of failures that no task handler settled; nil: only logged.
 	OnException func(Failure)
 	Logger      *slog.Logger // nil: slog.Default
-	// OnSoftLimit and OnHardLimit tell the parent, at most once a task each.
-	// dump is what all goroutines were doing, at most 256 KiB.
+	// OnSoftLimit and OnHardLimit tell the parent, at most once a task each, and may
+	// block. dump is what all goroutines were doing, at most 256 KiB.
 	OnSoftLimit func(taskID uint64, task string, limit time.Duration, dump []byte)
 	OnHardLimit func(taskID uint64, task string, limit time.Duration)
 	// OnDrift is told when the in-flight records and the row's running disagree.
@@ -77,6 +77,7 @@ type Server struct {
 type taskType struct {
 	name   string
 	decode Decoder
+	large  atomic.Int64 // bytes of its last answer, when that was large; else 0
 }
 
 // New makes a Server; it does nothing before Serve.
@@ -130,7 +131,7 @@ func (s *Server) Ready() {
 // Serve calls listen again on the inherited socket and accepts until Drain. It
 // returns when the drain is complete: last answers sent, connections closed, no
 // goroutine left. The error names what still ran at the drain's limit; those
-// tasks run on until the process ends. Serve is called once.
+// tasks run on, and use the row and the table, until the process ends. Serve is called once.
 func (s *Server) Serve() error {
 	watchEnd := make(chan struct{})
 	s.wg.Go(func() { s.runWatch(watchEnd) })

@@ -148,7 +148,10 @@ func TestWhatACallerMayBelieve(t *testing.T) {
 				}
 				return waitForHangUp(c)
 			})
-		}, call: func(call *Call) { call.Payload = text(strings.Repeat(big, 50)); call.Deadline = within(500 * time.Millisecond) },
+		}, call: func(call *Call) {
+			call.Payload = text(strings.Repeat(big, 50))
+			call.Deadline = within(500 * time.Millisecond)
+		},
 			status: -7, want: NotRun, words: "before worker 0"},
 		{name: "the frame is over the worker's own limit", pool: func(p *pool) {
 			p.raw(0, func(c *fakeConn) error {

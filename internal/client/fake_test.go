@@ -36,13 +36,18 @@ type pool struct {
 
 func newPool(t testing.TB, workers, maxRunning int) *pool {
 	t.Helper()
+	return newPoolOf(t, workers, maxRunning, testLimit)
+}
+
+func newPoolOf(t testing.TB, workers, maxRunning, maxPackageSize int) *pool {
+	t.Helper()
 	table, err := sharedstate.Create(workers, maxRunning)
 	require.NoError(t, err)
 	dir, err := os.MkdirTemp("", "client")
 	require.NoError(t, err)
 	p := &pool{t: t, dir: dir, table: table}
 	p.client = New(Config{
-		Table: table, SocketPath: p.path, MaxPackageSize: testLimit,
+		Table: table, SocketPath: p.path, MaxPackageSize: maxPackageSize,
 		Describe: func(e sharedstate.End) string { return "killed by signal " + strconv.Itoa(e.Signal) },
 	})
 	t.Cleanup(func() {

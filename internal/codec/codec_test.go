@@ -1,12 +1,19 @@
 package codec
 
 import (
+	"fmt"
 	"math"
+	"reflect"
+	"sync"
 	"testing"
+	"testing/quick"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/taskd-go/task/internal/raw"
 )
 
 type address struct {
@@ -35,7 +42,6 @@ type order struct {
 	Wait    time.Duration
 	Sum     [4]byte
 	Hidden  int `msgpack:"-"`
-	secret  int
 	Nothing *int
 }
 
@@ -57,4 +63,157 @@ func TestAStructComesBackAsItWent(t *testing.T) {
 	var out order
 	require.NoError(t, Decode(b[4:], &out))
 	assert.Equal(t, in, out)
+}
+
+// newOf returns a new zero value of what v points at.
+func newOf(v any) any { return reflect.New(reflect.TypeOf(v).Elem()).Interface() }
+
+// kinds are types between them of every kind that travels.
+type kinds struct {
+	B    bool
+	I    int
+	I8   int8
+	I16  int16
+	I32  int32
+	I64  int64
+	U    uint
+	U8   uint8
+	U16  uint16
+	U32  uint32
+	U64  uint64
+	F32  float32
+	F64  float64
+	S    string
+	Raw  []byte
+	Arr  [3]int16
+	Sum  [5]byte
+	L    []string
+	LL   [][]uint32
+	M    map[string]string
+	MI   map[int16]uint64
+	MS   map[string]address
+	P    *int64
+	PP   **string
+	In   address
+	List []*address
+	Base
+}
+
+// Whatever the value, it comes back; and the library, where it converts nothing, reads the same.
+func TestAnyValueComesBack(t *testing.T) {
+	property := func(in kinds) bool {
+		b, err := Append(nil, &in)
+		require.NoError(t, err)
+		n, fault := raw.Walk(b, 0, raw.MaxDepth)
+		require.Equal(t, raw.Sound, fault)
+		require.Equal(t, len(b), n)
+		var ours, theirs kinds
+		require.NoError(t, Decode(b, &ours))
+		require.NoError(t, msgpack.Unmarshal(b, &theirs))
+		return assert.Equal(t, in, ours) && assert.Equal(t, theirs, ours)
+	}
+	require.NoError(t, quick.Check(property, &quick.Config{MaxCount: 50}))
+}
+
+func TestCodecIsSafeForConcurrentUse(t *testing.T) {
+	in := sampleOrder()
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for range 50 {
+				b, err := Append(nil, &in)
+				assert.NoError(t, err)
+				var out order
+				assert.NoError(t, Decode(b, &out))
+				assert.Equal(t, in, out)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// What passes the walk is decoded or refused, into any type, without a panic.
+func FuzzDecode(f *testing.F) {
+	in := sampleOrder()
+	b, err := Append(nil, &in)
+	require.NoError(f, err)
+	for _, seed := range [][]byte{b, {0xc0}, {0x81, 0x90, 1}, {0xd6, 0xff, 0, 0, 0, 1}, {0xc7, 12, 0xff, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0}, {0xd4, 0x80, 0}} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		n, fault := raw.Walk(b, 0, raw.MaxDepth)
+		if fault != raw.Sound {
+			return
+		}
+		b = b[:n]
+		calm := func(err error) {
+			if err != nil {
+				assert.NotContains(t, err.Error(), "panic")
+			}
+		}
+		v, err := Value(b)
+		calm(err)
+		if err == nil {
+			again, err := Append(nil, v)
+			require.NoError(t, err)
+			v2, err := Value(again)
+			require.NoError(t, err)
+			assert.Equal(t, fmt.Sprint(v), fmt.Sprint(v2))
+		}
+		for _, into := range []any{new(order), new(kinds), new(any), new(map[any]any), new([]map[string]time.Time), new(hooked), new(node), new(error), new(asArray), new(mapper), new([]mapper)} {
+			calm(Decode(b, into))
+		}
+	})
+}
+
+func BenchmarkStructOf200Bytes(b *testing.B) {
+	type job struct {
+		ID    uint64
+		Name  string
+		Queue string
+		Tries int
+		Delay time.Duration
+		Body  []byte
+		Tags  []string
+	}
+	in := job{1 << 40, "send the newsletter", "default", 3, time.Minute, make([]byte, 100), []string{"mail", "bulk"}}
+	encoded, err := Append(nil, &in)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("append", func(b *testing.B) {
+		buf := make([]byte, 0, 512)
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := Append(buf, &in); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("decode", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			var out job
+			if err := Decode(encoded, &out); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("value", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := Value(encoded); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("decode by the library alone", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			var out job
+			if err := msgpack.Unmarshal(encoded, &out); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }

@@ -72,7 +72,7 @@ func (d *decoder) value(p *plan, v reflect.Value) error {
 		return d.value(p.elem, v.Elem())
 	case p.kind == reflect.Interface:
 		return d.intoInterface(p, v)
-	case p.decodes || t.Kind == raw.Ext:
+	case p.decodes:
 		return d.byLibrary(v.Addr().Interface())
 	}
 	d.at = next
@@ -144,16 +144,15 @@ func (d *decoder) list(p *plan, v reflect.Value, t raw.Token) error {
 	if isBytes && t.Kind != raw.Bin && t.Kind != raw.Str || !isBytes && t.Kind != raw.Array {
 		return d.misfit(t, p.typ)
 	}
-	if p.kind == reflect.Array {
-		if t.Len > v.Len() {
-			return fmt.Errorf("%d elements do not fit %s", t.Len, p.typ)
-		}
-		v.SetZero()
-	} else {
-		v.Set(reflect.MakeSlice(p.typ, t.Len, t.Len))
+	if p.kind == reflect.Array && t.Len > v.Len() {
+		return fmt.Errorf("%d elements do not fit %s", t.Len, p.typ)
+	}
+	v.SetZero()
+	if p.kind == reflect.Slice {
+		makeSlice(v, t.Len)
 	}
 	if isBytes {
-		copy(v.Slice(0, t.Len).Bytes(), d.b[d.at-t.Len:d.at])
+		copy(v.Bytes(), d.b[d.at-t.Len:d.at])
 		return nil
 	}
 	for i := range t.Len {
@@ -162,6 +161,16 @@ func (d *decoder) list(p *plan, v reflect.Value, t raw.Token) error {
 		}
 	}
 	return nil
+}
+
+// makeSlice sets v, a nil slice, to one of n elements.
+func makeSlice(v reflect.Value, n int) {
+	if n == 0 {
+		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+		return
+	}
+	v.Grow(n)
+	v.SetLen(n)
 }
 
 // mapping reads the pairs of a map; those that v has already stay.
@@ -234,7 +243,8 @@ func (d *decoder) field(f *field, v reflect.Value) error {
 		}
 		v = v.Field(n)
 	}
-	if !v.CanSet() {
+	// An embedded struct that is not exported cannot be set, its exported fields can.
+	if !v.CanSet() && (f.plan.kind != reflect.Struct || f.plan.decodes || d.b[d.at] == raw.CodeNil) {
 		return inside("."+f.name, fmt.Errorf("field of type %s is not exported", v.Type()))
 	}
 	if err := d.value(f.plan, v); err != nil {
@@ -245,7 +255,7 @@ func (d *decoder) field(f *field, v reflect.Value) error {
 
 // intoInterface reads into what a pointer in v points at, or sets v to the value itself.
 func (d *decoder) intoInterface(p *plan, v reflect.Value) error {
-	if inner := v.Elem(); inner.Kind() == reflect.Pointer && !inner.IsNil() {
+	if inner := v.Elem(); p.typ != errorType && inner.Kind() == reflect.Pointer && !inner.IsNil() {
 		target := planOf(inner.Type())
 		if target.err != nil {
 			return target.err

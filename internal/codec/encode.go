@@ -115,6 +115,8 @@ func (p *plan) deep(v reflect.Value, levels, hops int) (own bool, err error) {
 			}
 		}
 		return next.deep(v.Elem(), levels, hops-1)
+	case (p.kind == reflect.Slice || p.kind == reflect.Map) && v.IsNil():
+		return false, nil
 	case levels == 0:
 		return false, errTooDeep
 	}

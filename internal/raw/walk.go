@@ -32,10 +32,24 @@ func (f Fault) String() string {
 
 // Walk returns the index behind the value at b[i:], or the index of the fault in it.
 // At most depth arrays and maps may lie in each other; depth is at most MaxDepth.
+func Walk(b []byte, i, depth int) (int, Fault) {
+	t, next := Next(b, i)
+	switch t.Kind {
+	case Cut:
+		return i, CutShort
+	case Reserved:
+		return i, Unknown
+	case Array, Map:
+		return walkInside(b, i, depth)
+	}
+	return next, Sound
+}
+
+// walkInside is Walk for an array or map.
 //
 // pending counts the values to come on all levels. Each takes a byte at least,
 // so that a claim that cannot be true is refused at its header.
-func Walk(b []byte, i, depth int) (int, Fault) {
+func walkInside(b []byte, i, depth int) (int, Fault) {
 	var open [MaxDepth]int // values to come on each level that waits for a deeper one
 	level, here, pending := 0, 1, 1
 	for {
@@ -48,29 +62,28 @@ func Walk(b []byte, i, depth int) (int, Fault) {
 		}
 		here--
 		pending--
-		at := i
 		t, next := Next(b, i)
-		i = next
 		children := t.Len
 		switch t.Kind {
 		case Cut:
-			return at, CutShort
+			return i, CutShort
 		case Reserved:
-			return at, Unknown
+			return i, Unknown
 		case Map:
 			children *= 2
 		case Array:
 		default:
+			i = next
 			continue
 		}
-		if pending += children; pending > len(b)-i {
-			return at, TooMany
+		if pending += children; pending > len(b)-next {
+			return i, TooMany
 		}
 		if level == depth {
-			return at, TooDeep
+			return i, TooDeep
 		}
 		open[level] = here
 		level++
-		here = children
+		i, here = next, children
 	}
 }

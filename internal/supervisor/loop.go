@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/sharedstate"
 )
 
 // refuseWithin bounds how long the callers in a backlog are given to send what is refused.
@@ -55,6 +56,8 @@ func (s *Supervisor) notice(ev event) event {
 		s.executable[ev.build] = ev.exe
 		s.reloads[ev.build] = ev.reply
 		return reloadWanted{ev.build}
+	case spawnFailed:
+		s.end(ev.key, sharedstate.End{How: uint32(SpawnFailed)})
 	case exited:
 		n, ok := sys.OOMKills()
 		ev.oom = ok && n > s.oomKills
@@ -76,10 +79,7 @@ func (s *Supervisor) carryOut(a action) {
 	case setCurrent:
 		s.table.SetCurrent(a.index, s.children[a.key].row)
 	case finish:
-		row := s.children[a.key].row
-		row.Finish(a.End)
-		row.Free()
-		delete(s.children, a.key)
+		s.end(a.key, a.End)
 	case show:
 		s.table.SetRestarting(a.index, a.degraded, a.restarts)
 	case emit:
@@ -104,6 +104,15 @@ func (s *Supervisor) carryOut(a action) {
 		delete(s.reloads, a.build)
 	case done:
 		s.finish(a.lost)
+	}
+}
+
+// end writes the end record of a process and gives its row back.
+func (s *Supervisor) end(k key, e sharedstate.End) {
+	if c, ok := s.children[k]; ok {
+		c.row.Finish(e)
+		c.row.Free()
+		delete(s.children, k)
 	}
 }
 

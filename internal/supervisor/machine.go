@@ -284,6 +284,7 @@ func (m *machine) spawnFailed(ev spawnFailed) {
 		m.failStart(fmt.Errorf("worker %d did not start: %w", ev.index, ev.err))
 		return
 	}
+	p.killed = Unknown // it never lived: this is a failure like any other
 	m.gone(s, p, SpawnFailed, ev.err.Error())
 }
 

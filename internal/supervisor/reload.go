@@ -33,11 +33,20 @@ func (m *machine) startReload(build int) {
 		m.do(replyReload{build, errReloading})
 	default:
 		m.reload = &reload{build: build}
+		m.hurry()
 	}
 }
 
-// wishReload queues the indexes that do not run the new build yet. One that waits for its restart gets the new build
-// now: it may be what cures it.
+// hurry ends the backoff of every index that waits: the new build may be what cures it.
+func (m *machine) hurry() {
+	for i := range m.slots {
+		if s := &m.slots[i]; s.due.After(m.now) {
+			s.due = m.now
+		}
+	}
+}
+
+// wishReload queues the indexes that do not run the new build yet.
 func (m *machine) wishReload() {
 	if m.reload == nil {
 		return
@@ -47,10 +56,11 @@ func (m *machine) wishReload() {
 		if s.build == m.reload.build || s.wish != Unknown || s.next != nil {
 			continue
 		}
-		if s.serving != nil {
+		switch {
+		case s.serving == nil && !s.due.IsZero():
+			s.wish, s.why = Reloaded, Reloaded
+		case s.serving != nil && s.serving.build != m.reload.build:
 			m.wishes(s, s.serving, Reloaded)
-		} else if !s.due.IsZero() {
-			s.wish, s.why, s.due = Reloaded, Reloaded, m.now
 		}
 	}
 }

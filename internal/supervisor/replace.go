@@ -166,10 +166,13 @@ func (m *machine) hardLimit(s *slot, p *process) {
 	m.do(send{p.key, control.Message{Kind: control.KindDrain, Within: p.within, End: m.phase == ending}})
 }
 
-// succeed makes the successor of a process that just left due now, unless one is on its way.
+// succeed makes the successor of a process that just left due now, unless one is on its way, or has just failed to boot.
 func (m *machine) succeed(s *slot, why Reason) {
 	if s.next == nil && s.serving == nil {
-		s.why, s.due = why, m.now
+		s.why = why
+		if s.due.Before(m.now) {
+			s.due = m.now
+		}
 		m.forgetWish(s)
 	}
 	m.handOver(s)
@@ -236,11 +239,13 @@ func (m *machine) fail(s *slot, why Reason) {
 		s.why, s.due = why, m.now.Add(delay)
 		m.forgetWish(s)
 	}
-	if !s.degraded && s.failures.count >= degradedAt-0.5 {
-		s.degraded = true
-		m.do(emit{Event{Kind: EventDegraded, Reason: why, Index: s.index, Text: fmt.Sprintf("%d failures in a row, next start in %s", int(s.failures.count+0.5), delay.Round(time.Millisecond))}})
-	}
+	degrades := !s.degraded && s.failures.count >= degradedAt-0.5
+	s.degraded = s.degraded || degrades
 	m.do(show{s.index, s.degraded, s.restarts})
+	if degrades {
+		text := fmt.Sprintf("%d failures in a row, next start in %s", int(s.failures.count+0.5), delay.Round(time.Millisecond))
+		m.do(emit{Event{Kind: EventDegraded, Reason: why, Index: s.index, Text: text}})
+	}
 }
 
 // pump starts what is due and may start.
@@ -254,6 +259,7 @@ func (m *machine) pump() {
 	for i := range m.slots {
 		s := &m.slots[i]
 		if s.serving == nil && s.next == nil && !s.due.IsZero() && !m.now.Before(s.due) {
+			s.planned = false
 			m.spawn(s, s.why)
 		}
 		if s.planned {

@@ -132,8 +132,8 @@ func (m *machine) expire() {
 		s := &m.slots[i]
 		if past(s.recoverAt) && s.degraded {
 			s.degraded, s.recoverAt = false, time.Time{}
-			m.do(emit{Event{Kind: EventRecovered, Reason: Stable, Index: s.index}})
 			m.do(show{s.index, false, s.restarts})
+			m.do(emit{Event{Kind: EventRecovered, Reason: Stable, Index: s.index}})
 		}
 		if past(s.rebindAt) {
 			s.rebindAt = time.Time{}

@@ -38,14 +38,12 @@ func (s *Supervisor) spawn(a spawn) {
 		return
 	}
 	c := &child{key: a.key, row: row}
+	s.children[a.key] = c
 	listener, err := s.listeners[a.index].File()
 	if err != nil {
-		row.Finish(sharedstate.End{How: uint32(SpawnFailed)})
-		row.Free()
 		s.todo = append(s.todo, spawnFailed{a.key, err})
 		return
 	}
-	s.children[a.key] = c
 	exe := s.executable[a.build]
 	s.wait.Go(func() {
 		defer listener.Close()

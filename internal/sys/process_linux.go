@@ -15,6 +15,9 @@ import (
 func executable(s Spawn) (path string, release func(), err error) {
 	above := len(s.Files)
 	for _, f := range s.Files {
+		if f == nil {
+			continue
+		}
 		err := control(f, func(fd int) error { above = max(above, fd); return nil })
 		if err != nil {
 			return "", nil, err

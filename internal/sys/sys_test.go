@@ -117,3 +117,21 @@ func TestListenIsPrivateFromTheStart(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o600)|os.ModeSocket, st.Mode())
 }
+
+// A listener that is handed to a child stays as it is: were it blocking, a
+// deadline would not end an accept, here and in every process that shares it.
+func TestStartLeavesListenersNonBlocking(t *testing.T) {
+	l, err := Listen(filepath.Join(t.TempDir(), "s"))
+	require.NoError(t, err)
+	defer l.Close()
+	f, err := l.File()
+	require.NoError(t, err)
+	defer f.Close()
+	p := startHelper(t, "sleep", nil, f)
+	defer p.KillGroup()
+	require.NoError(t, l.SetDeadline(time.Now()))
+	within(t, "the accept", async(func() {
+		_, err := l.Accept()
+		assert.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	}))
+}

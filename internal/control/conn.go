@@ -1,0 +1,103 @@
+package control
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	maxLine   = 1 << 20
+	sendLimit = time.Second
+)
+
+// A Conn sends and receives Messages as JSON lines of at most 1 MiB. Send is
+// safe for concurrent use; Receive is one goroutine's.
+type Conn struct {
+	c net.Conn
+	r *bufio.Reader
+
+	mu     sync.Mutex // held while a line is written
+	broken error      // why no further line may be written: the last one was cut
+}
+
+// NewConn speaks over c, a stream, which the Conn takes over.
+func NewConn(c net.Conn) *Conn {
+	return &Conn{c: c, r: bufio.NewReader(c)}
+}
+
+// Send writes one message. It never blocks for more than a second: when the other
+// side does not read for so long, the error wraps os.ErrDeadlineExceeded. After a line that was cut every Send fails.
+func (c *Conn) Send(m Message) error {
+	deadline := time.Now().Add(sendLimit)
+	line, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("send %s: %w", m.Kind, err)
+	}
+	line = append(line, '\n')
+	if len(line) > maxLine {
+		return fmt.Errorf("send %s: the line has %d bytes, the limit is %d", m.Kind, len(line), maxLine)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.write(line, deadline); err != nil {
+		return fmt.Errorf("send %s: %w", m.Kind, err)
+	}
+	return nil
+}
+
+func (c *Conn) write(line []byte, deadline time.Time) error {
+	if c.broken != nil {
+		return c.broken
+	}
+	if err := c.c.SetWriteDeadline(deadline); err != nil {
+		return err
+	}
+	n, err := c.c.Write(line)
+	if err != nil && n > 0 {
+		c.broken = fmt.Errorf("an earlier line was cut after %d of %d bytes: %w", n, len(line), err)
+	}
+	return err
+}
+
+// Receive waits for the next message. The error is io.EOF when the other side
+// is gone, in the middle of a line too.
+func (c *Conn) Receive() (Message, error) {
+	line, err := c.readLine()
+	if err != nil {
+		return Message{}, err
+	}
+	var m Message
+	if err := json.Unmarshal(line, &m); err != nil {
+		return Message{}, fmt.Errorf("receive: a line of %d bytes: %w", len(line), err)
+	}
+	return m, nil
+}
+
+func (c *Conn) readLine() ([]byte, error) {
+	var line []byte
+	for {
+		part, err := c.r.ReadSlice('\n')
+		if len(line)+len(part) > maxLine {
+			return nil, fmt.Errorf("receive: a line has more than %d bytes", maxLine)
+		}
+		line = append(line, part...)
+		switch {
+		case err == nil:
+			return line, nil
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF):
+			return nil, io.EOF
+		default:
+			return nil, fmt.Errorf("receive: %w", err)
+		}
+	}
+}
+
+// Close closes the stream; a blocked Receive returns.
+func (c *Conn) Close() error { return c.c.Close() }

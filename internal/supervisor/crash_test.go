@@ -1,0 +1,176 @@
+package supervisor
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestCrashedWorkerIsReplacedAtOnce(t *testing.T) {
+	p := startPool(t)
+	old := p.pid(0)
+	row, ok := p.Table().Current(0)
+	require.True(t, ok)
+	generation := row.Generation()
+	p.ask(0, "exit 7")
+	e := p.waitExit(old)
+	assert.Equal(t, Crashed, e.Reason)
+	assert.Equal(t, 7, e.ExitCode)
+	end, ok := row.Ended(generation)
+	require.True(t, ok)
+	assert.Equal(t, "crashed (exit status 7)", Describe(end))
+	p.waitReady(0, generation)
+	assert.NotEqual(t, old, p.pid(0))
+	assert.EqualValues(t, 1, p.Table().Status()[0].Restarts)
+}
+
+// One of the workers is killed: the others serve on, the event names pid, signal and the tasks that were running.
+func TestDeathOfOneWorkerIsReportedAndHarmsNoOther_Row32(t *testing.T) {
+	p := startPool(t)
+	victim, other := p.pid(0), p.pid(1)
+	p.ask(0, "task main.Sleep")
+	require.NoError(t, syscall.Kill(victim, syscall.SIGKILL))
+	e := p.waitExit(victim)
+	assert.Equal(t, Killed, e.Reason)
+	assert.Equal(t, 9, e.Signal)
+	require.Len(t, e.Tasks, 1)
+	assert.Equal(t, "main.Sleep", e.Tasks[0].Name)
+	assert.EqualValues(t, victim, e.Tasks[0].TaskID)
+	assert.Equal(t, other, p.pid(1))
+	p.waitReady(0, e.Generation)
+	s := p.Table().Status()[0]
+	assert.Equal(t, s.Accepted, s.Success+s.Fail+s.Lost+uint64(s.Running))
+	assert.EqualValues(t, 1, s.Lost)
+}
+
+// A boot that fails again and again: few starts, a visible degraded state with the last words, and recovery when the cause is gone.
+func TestBootLoopIsSlowVisibleAndHeals_Row24(t *testing.T) {
+	flag := t.TempDir() + "/broken"
+	t.Setenv(envBehaviour, "if-file "+flag+" exit 1")
+	p := startPool(t)
+	require.NoError(t, os.WriteFile(flag, nil, 0o600))
+	p.ask(0, "exit 1")
+	began := time.Now()
+	degraded := p.waitEvent("degraded", func(e Event) bool { return e.Kind == EventDegraded })
+	assert.Equal(t, BootFailed, degraded.Reason)
+	assert.True(t, p.Table().Status()[0].Degraded)
+	starts := p.count(func(e Event) bool { return e.Kind == EventStarted && e.Index == 0 })
+	most := 3 + int(time.Since(began)/firstDelay)
+	assert.LessOrEqual(t, starts, most, "starts until degraded")
+	failed := p.waitEvent("failed boot", func(e Event) bool { return e.Kind == EventExited && e.Reason == BootFailed })
+	assert.Equal(t, "exits at boot", failed.Stderr)
+	require.NoError(t, os.Remove(flag))
+	p.waitReady(0, failed.Generation)
+	recovered := p.waitEvent("recovered", func(e Event) bool { return e.Kind == EventRecovered })
+	assert.Equal(t, 0, recovered.Index)
+	assert.False(t, p.Table().Status()[0].Degraded)
+}
+
+// The reason of a boot loop is in the event, each time.
+func TestEachFailedBootSaysWhy_Row25(t *testing.T) {
+	flag := t.TempDir() + "/broken"
+	t.Setenv(envBehaviour, "if-file "+flag+" say-no no licence")
+	p := startPool(t)
+	require.NoError(t, os.WriteFile(flag, nil, 0o600))
+	p.ask(0, "exit 1")
+	e := p.waitEvent("failed boot", func(e Event) bool { return e.Kind == EventExited && e.Reason == BootFailed })
+	assert.Equal(t, "no licence", e.Text)
+	assert.Equal(t, 1, e.ExitCode)
+}
+
+// Each exit event has exactly one reason from the closed list.
+func TestEachExitHasOneReason_Row34(t *testing.T) {
+	p := startPool(t, func(c *Config) { c.DrainTimeout = 0 })
+	for _, c := range []struct {
+		name string
+		do   func(pid int)
+		want Reason
+	}{
+		{"exit 0 unasked", func(int) { p.ask(0, "exit 0") }, Crashed},
+		{"SIGTERM", func(pid int) { _ = syscall.Kill(pid, syscall.SIGTERM) }, Drained},
+		{"SIGKILL", func(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }, Killed},
+		{"SIGSEGV", func(pid int) { _ = syscall.Kill(pid, syscall.SIGQUIT) }, Crashed},
+		{"recycled by age", func(int) { p.ask(0, "tell recycle max_age") }, RecycledAge},
+		{"recycled by tasks", func(int) { p.ask(0, "tell recycle max_tasks") }, RecycledTasks},
+		{"suspect", func(int) { p.ask(0, "tell suspect") }, Suspect},
+		{"hard limit", func(int) { p.ask(0, "task stuck"); p.ask(0, "tell hard_limit") }, HardLimit},
+		{"deaf to a drain", func(int) { p.ask(0, "deaf"); p.ask(0, "tell recycle max_age") }, Unresponsive},
+		{"tasks outlive the drain", func(int) { p.ask(0, "task long"); p.ask(0, "tell recycle max_age") }, DrainTimeout},
+	} {
+		pid := p.pid(0)
+		c.do(pid)
+		e := p.waitExit(pid)
+		assert.Equal(t, c.want, e.Reason, "%s: got %s", c.name, e.Reason)
+		p.waitReady(0, e.Generation)
+		assert.Equal(t, 1, p.count(func(e Event) bool { return e.Kind == EventExited && e.PID == pid }), c.name)
+	}
+	for r := Reason(1); r < reasons; r++ {
+		assert.NotEmpty(t, r.String())
+	}
+}
+
+// What a worker printed just before it killed itself is in the parent's record.
+func TestLastLinesOfADyingWorkerAreKept_Row74(t *testing.T) {
+	p := startPool(t)
+	pid := p.pid(0)
+	p.ask(0, "die-printing the last words")
+	assert.Equal(t, "the last words", p.waitExit(pid).Stderr)
+}
+
+// A grandchild that left the group and holds the worker's output holds up nothing.
+func TestGrandchildHoldsUpNothing(t *testing.T) {
+	p := startPool(t)
+	pid := p.pid(0)
+	grandchild, err := strconv.Atoi(p.ask(0, "grandchild setsid"))
+	require.NoError(t, err)
+	defer syscall.Kill(grandchild, syscall.SIGKILL)
+	began := time.Now()
+	p.ask(0, "exit 1")
+	p.waitExit(pid)
+	assert.Less(t, time.Since(began), 5*time.Second)
+}
+
+func TestGrandchildInTheGroupIsKilled(t *testing.T) {
+	p := startPool(t)
+	grandchild, err := strconv.Atoi(p.ask(0, "grandchild"))
+	require.NoError(t, err)
+	p.ask(0, "exit 1")
+	eventually(t, "the grandchild is gone", func() bool {
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(grandchild) + "/stat")
+		return err != nil || strings.Contains(string(stat), ") Z ")
+	})
+}
+
+// Host code that ends the threads on which forks happened kills no worker.
+func TestEndingThreadsKillNoWorker_Row43(t *testing.T) {
+	p := startPool(t, func(c *Config) { c.WorkerNum = 4 })
+	var wait sync.WaitGroup
+	for range 200 {
+		wait.Go(func() { runtime.LockOSThread() }) // the thread ends with the goroutine
+	}
+	p.ask(0, "exit 1")
+	p.waitReady(0, 4)
+	wait.Wait()
+	assert.Equal(t, 1, p.count(func(e Event) bool { return e.Kind == EventExited }))
+}
+
+// A pid that was reaped is never signalled again: what was said of a dead process goes nowhere.
+func TestReapedProcessIsNotSignalled_Row39(t *testing.T) {
+	p := startPool(t)
+	pid := p.pid(0)
+	p.ask(0, "exit 1")
+	e := p.waitExit(pid)
+	assert.False(t, p.post(channelClosed{key{0, e.Generation}}) && p.count(func(e Event) bool { return e.PID == pid && e.Kind == EventExited }) != 1)
+	p.waitReady(0, e.Generation)
+	for _, pid := range children() {
+		assert.NotEqual(t, strconv.Itoa(e.PID), pid)
+	}
+}

@@ -1,0 +1,402 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/taskd-go/task/internal/control"
+)
+
+// A world is a pool of imagined processes around a machine. Every step of it is random, within what the system and a worker
+// can do, and after each the invariants of the machine are checked from outside: from the actions alone.
+type world struct {
+	rand    *rand.Rand
+	m       *machine
+	now     time.Time
+	limits  limits
+	procs   []*imagined // alive or being spawned
+	serving []uint64    // by index: the generation that clients choose
+	answers []event     // to bind and refuse
+	build   int
+	reload  int // the build of the reload that runs; 0: none
+	dropped map[int]bool
+	doors   bool // closed
+	over    bool
+	failed  []time.Time // by index: when it failed last
+	streak  []int       // by index: failures since it was ready
+	trace   []string    // of what happened, for the report
+	err     error
+}
+
+// An imagined process.
+type imagined struct {
+	key
+	build           int
+	planned         bool // it replaces a worker that serves on
+	up              bool // spawned was said
+	ready, told     bool
+	retires         bool // it was told to drain, or drains by itself
+	drains, stopped bool // it obeys; it said that it accepts no more
+	confirms        bool // it still owes accepting
+	closed          bool // its channel
+	killed          bool
+	gone            bool
+	exits           int // events that said so
+	finished        bool
+}
+
+func newWorld(seed uint64) *world {
+	r := rand.New(rand.NewPCG(seed, 1))
+	w := &world{rand: r, now: time.Unix(1e9, 0), build: 1, dropped: make(map[int]bool)}
+	w.limits = limits{workers: 1 + r.IntN(3), maxReplacing: 1 + r.IntN(2), startTimeout: 10 * time.Second, drainTimeout: 30 * time.Second, tasks: []string{"a"}}
+	if r.IntN(4) == 0 {
+		w.limits.drainTimeout = -1
+	}
+	w.serving = make([]uint64, w.limits.workers)
+	w.failed = make([]time.Time, w.limits.workers)
+	w.streak = make([]int, w.limits.workers)
+	w.m = newMachine(w.limits, r.Float64)
+	return w
+}
+
+func (w *world) fail(format string, args ...any) {
+	if w.err == nil {
+		w.err = fmt.Errorf(format, args...)
+	}
+}
+
+func (w *world) step(ev event) {
+	if w.err != nil || w.over {
+		return
+	}
+	if testing.Verbose() {
+		w.trace = append(w.trace, fmt.Sprintf("%s %T%+v", w.now.Sub(time.Unix(1e9, 0)), ev, ev))
+	}
+	for _, a := range w.m.step(w.now, ev) {
+		if testing.Verbose() {
+			w.trace = append(w.trace, fmt.Sprintf("    %T%+v", a, a))
+		}
+		w.take(a)
+	}
+	w.check()
+}
+
+func (w *world) find(k key) *imagined {
+	for _, p := range w.procs {
+		if p.key == k {
+			return p
+		}
+	}
+	return nil
+}
+
+// take carries out an action and checks that it was allowed.
+func (w *world) take(a action) {
+	switch a := a.(type) {
+	case spawn:
+		w.spawn(a)
+	case send:
+		w.order(a)
+	case kill:
+		p := w.find(a.key)
+		if p == nil || !p.up {
+			w.fail("kill of %v, which is not there", a.key)
+			return
+		}
+		p.killed = true
+	case setCurrent:
+		p := w.find(a.key)
+		if p == nil || !p.ready {
+			w.fail("%v is current and not ready", a.key)
+			return
+		}
+		w.serving[a.index] = a.generation
+	case finish:
+		p := w.find(a.key)
+		if p == nil || p.finished || Reason(a.How) == Unknown || Reason(a.How) >= reasons {
+			w.fail("finish of %v for reason %d", a.key, a.How)
+			return
+		}
+		p.finished = true
+	case emit:
+		w.event(a.Event)
+	case bind:
+		var err error
+		if w.rand.IntN(2) == 0 {
+			err = os.ErrPermission
+		}
+		w.answers = append(w.answers, bound{a.index, err})
+	case refuse:
+		for _, p := range w.procs {
+			if p.index == a.index && p.told && !p.stopped {
+				w.fail("the backlog of %d is refused while %v accepts", a.index, p.key)
+			}
+		}
+		w.answers = append(w.answers, refused{a.index})
+	case closeDoors:
+		w.doors = true
+	case dropBuild:
+		w.dropped[a.build] = true
+	case replyReload:
+		if a.build == w.reload {
+			w.reload = 0
+		}
+	case done:
+		w.over = true
+		if slices.ContainsFunc(w.procs, func(p *imagined) bool { return !p.gone }) {
+			w.fail("done with processes left")
+		}
+	}
+}
+
+func (w *world) spawn(a spawn) {
+	if w.doors {
+		w.fail("spawn after the doors closed")
+	}
+	if w.dropped[a.build] {
+		w.fail("spawn of the dropped build %d", a.build)
+	}
+	planned := false
+	for _, p := range w.procs {
+		planned = planned || p.index == a.index && p.told && !p.retires && !p.gone
+	}
+	w.procs = append(w.procs, &imagined{key: a.key, build: a.build, planned: planned})
+	if w.streak[a.index] >= 2 && w.now.Before(w.failed[a.index].Add(firstDelay)) {
+		w.fail("%d starts %s after failure %d in a row", a.index, w.now.Sub(w.failed[a.index]), w.streak[a.index])
+	}
+}
+
+// order: one listener has one acceptor, and nobody retires before its successor is ready.
+func (w *world) order(a send) {
+	p := w.find(a.key)
+	if p == nil || !p.up {
+		w.fail("%s to %v, which is not there", a.Kind, a.key)
+		return
+	}
+	switch a.Kind {
+	case control.KindAccept:
+		for _, q := range w.procs {
+			if q != p && q.index == p.index && q.told && !q.stopped {
+				w.fail("%v is told to accept while %v does", p.key, q.key)
+			}
+		}
+		if w.serving[p.index] != p.generation || !p.ready {
+			w.fail("%v is told to accept before it is current and ready", p.key)
+		}
+		p.told, p.confirms = true, true
+	case control.KindDrain:
+		p.retires = true
+		if !a.End && w.rand.IntN(8) > 0 {
+			p.drains = true
+		} else if a.End {
+			p.drains = w.rand.IntN(8) > 0
+		}
+		if a.End != w.doors {
+			w.fail("drain with End %v while the doors are closed: %v", a.End, w.doors)
+		}
+	}
+}
+
+func (w *world) event(e Event) {
+	if e.Reason == Unknown || e.Reason >= reasons {
+		w.fail("event %s has the reason %d", e.Kind, e.Reason)
+	}
+	p := w.find(key{max(e.Index, 0), e.Generation})
+	switch e.Kind {
+	case EventReady:
+		w.streak[e.Index] = 0
+	case EventSpawnFailed:
+		w.failure(e.Index)
+	case EventReloadAborted: // old code may be tried at once
+		clear(w.streak)
+	case EventExited:
+		p.exits++
+		if !p.retires && e.Reason != ReloadAborted && e.Reason != SocketLost {
+			w.failure(e.Index)
+		}
+	case EventDraining:
+		planned := e.Reason == RecycledTasks || e.Reason == RecycledAge || e.Reason == Reloaded
+		if planned && w.serving[e.Index] == p.generation {
+			w.fail("%v retires for %s and has no successor", p.key, e.Reason)
+		}
+	}
+}
+
+func (w *world) failure(index int) {
+	w.failed[index] = w.now
+	w.streak[index]++
+}
+
+// check looks at what must hold between steps.
+func (w *world) check() {
+	replacing := 0
+	for _, p := range w.procs {
+		if p.planned && !(p.told && !p.confirms) && !p.killed && !p.retires && !p.gone {
+			replacing++
+		}
+	}
+	if replacing > w.limits.maxReplacing {
+		w.fail("%d planned replacements at once, %d allowed", replacing, w.limits.maxReplacing)
+	}
+	if at := w.m.wake(); !at.IsZero() && w.over {
+		w.fail("a timer is set after the end")
+	}
+}
+
+// exit ends a process; it is gone from the world before anything else happens.
+func (w *world) exit(p *imagined, e exit) {
+	e.known, p.stopped, p.gone = true, true, true
+	w.step(exited{p.key, e})
+	if w.err == nil && (!p.finished || p.exits != 1) {
+		w.fail("%v exited: finished %v, %d events", p.key, p.finished, p.exits)
+	}
+	w.remove(p)
+}
+
+func (w *world) remove(p *imagined) {
+	w.procs = slices.DeleteFunc(w.procs, func(q *imagined) bool { return q == p })
+}
+
+// act lets one random thing happen.
+func (w *world) act() {
+	if len(w.answers) > 0 && w.rand.IntN(2) == 0 {
+		ev := w.answers[0]
+		w.answers = w.answers[1:]
+		w.step(ev)
+		return
+	}
+	switch n := w.rand.IntN(40); {
+	case n < 30 && len(w.procs) > 0:
+		w.live(w.procs[w.rand.IntN(len(w.procs))])
+	case n < 36:
+		w.pass()
+	case n == 36 && w.reload == 0:
+		w.build++
+		w.reload = w.build
+		clear(w.streak) // the new code may be tried at once
+		w.step(reloadWanted{w.build})
+	case n == 37 && w.reload != 0:
+		w.step(reloadCancelled{w.reload, errors.New("cancelled")})
+	case n == 38:
+		w.step(socketGone{w.rand.IntN(w.limits.workers)})
+	}
+}
+
+// pass lets the time come that the machine waits for, or some of it.
+func (w *world) pass() {
+	at := w.m.wake()
+	if at.IsZero() {
+		w.now = w.now.Add(time.Second)
+		return
+	}
+	if at.After(w.now) && w.rand.IntN(3) == 0 {
+		w.now = w.now.Add(at.Sub(w.now) / 2)
+		return
+	}
+	if at.After(w.now) {
+		w.now = at
+	}
+	w.step(tick{})
+}
+
+// live lets one process do one thing that it can do.
+func (w *world) live(p *imagined) {
+	chance := w.rand.IntN(100)
+	switch {
+	case !p.up && chance < 5:
+		p.gone = true
+		w.step(spawnFailed{p.key, errors.New("no more processes")})
+		w.remove(p)
+	case !p.up:
+		p.up = true
+		w.step(spawned{p.key, int(p.generation)})
+	case p.killed:
+		w.exit(p, exit{signal: 9})
+	case chance < 3:
+		w.exit(p, exit{signal: w.rand.IntN(2) * 11, code: 1})
+	case chance < 4 && !p.closed:
+		p.closed = true
+		w.step(channelClosed{p.key})
+	case p.closed:
+	case !p.ready:
+		w.boot(p, chance)
+	case p.confirms && !p.drains:
+		p.confirms = false
+		w.say(p, control.Message{Kind: control.KindAccepting})
+	case p.drains && !p.stopped:
+		p.stopped = true
+		w.say(p, control.Message{Kind: control.KindStopped})
+	case p.stopped && chance < 50:
+		w.exit(p, exit{code: w.rand.IntN(10) / 9})
+	case p.told && !p.drains:
+		w.wish(p, chance)
+	}
+}
+
+func (w *world) boot(p *imagined, chance int) {
+	switch {
+	case chance < 10:
+		w.say(p, control.Message{Kind: control.KindBootError, Text: "no"})
+		w.exit(p, exit{code: 1})
+	case chance < 12:
+		w.say(p, control.Message{Kind: control.KindReady}) // without its task
+	case chance < 80:
+		p.ready = true
+		w.say(p, control.Message{Kind: control.KindReady, Names: []string{"a"}})
+	}
+}
+
+func (w *world) wish(p *imagined, chance int) {
+	switch {
+	case chance < 20:
+		w.say(p, control.Message{Kind: control.KindRecycle, Reason: "max_age"})
+	case chance < 24:
+		p.drains, p.retires = true, true
+		w.say(p, control.Message{Kind: control.KindDraining, Reason: "signal"})
+	case chance < 27:
+		w.say(p, control.Message{Kind: control.KindHardLimit})
+	case chance < 30:
+		w.say(p, control.Message{Kind: control.KindSuspect})
+	}
+}
+
+func (w *world) say(p *imagined, m control.Message) { w.step(received{key: p.key, Message: m}) }
+
+// end shuts the pool down and lets everything happen that then can. Impatient: somebody cuts it.
+func (w *world) end() {
+	w.step(shutdownWanted{})
+	impatient := w.limits.drainTimeout < 0 || w.rand.IntN(2) == 0
+	for i := 0; !w.over && w.err == nil; i++ {
+		if i == 20 && impatient {
+			w.step(cutWanted{})
+		}
+		if i > 2000 {
+			w.fail("the shutdown does not end: %d processes, phase %d", len(w.procs), w.m.phase)
+		}
+		w.act()
+	}
+}
+
+func TestRandomSchedulesKeepTheInvariants(t *testing.T) {
+	schedules := 100_000
+	if testing.Short() {
+		schedules = 5_000
+	}
+	for seed := range uint64(schedules) {
+		w := newWorld(seed)
+		w.step(startWanted{})
+		for range 20 + w.rand.IntN(60) {
+			w.act()
+		}
+		w.end()
+		require.NoError(t, w.err, "seed %d\n%s", seed, strings.Join(w.trace, "\n"))
+	}
+}
