@@ -116,21 +116,3 @@ func async(f func()) <-chan struct{} {
 	}()
 	return done
 }
-
-// A listener that is handed to a child stays as it is: were it blocking, a
-// deadline would not end an accept, here and in every process that shares it.
-func TestStartLeavesListenersNonBlocking(t *testing.T) {
-	l, err := Listen(filepath.Join(t.TempDir(), "s"))
-	require.NoError(t, err)
-	defer l.Close()
-	f, err := l.File()
-	require.NoError(t, err)
-	defer f.Close()
-	p := startHelper(t, "sleep", nil, f)
-	defer p.KillGroup()
-	require.NoError(t, l.SetDeadline(time.Now()))
-	within(t, "the accept", async(func() {
-		_, err := l.Accept()
-		assert.ErrorIs(t, err, os.ErrDeadlineExceeded)
-	}))
-}
