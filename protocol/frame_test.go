@@ -214,7 +214,15 @@ func TestReaderSaysWhenAFrameIsPartial(t *testing.T) {
 	}
 }
 
-// endless is a peer that claims a large body and sends a part of it.
+func TestAFrameThatFailedInTheMiddleIsNotResumed(t *testing.T) {
+	frame := frameOf(t, make([]byte, 10_000))
+	r := NewReader(iotest.TimeoutReader(&pieces{src: bytes.NewReader(frame), n: 5000}), DefaultPackageSize)
+	for range 2 {
+		_, _, err := r.Next()
+		assert.ErrorIs(t, err, iotest.ErrTimeout)
+	}
+}
+
 func TestABodyThatDoesNotComeCostsWhatHasArrived_Row71(t *testing.T) {
 	for _, arrived := range []int{0, 1000, firstStep, firstStep + 1, 1 << 20, 2<<20 - 5} {
 		t.Run(fmt.Sprint(arrived, " bytes"), func(t *testing.T) {

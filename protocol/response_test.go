@@ -115,6 +115,7 @@ func TestOtherResponsesAreNeither(t *testing.T) {
 		"busy in words":               {Status: StatusBusy, Data: AppendText(nil, "drained")},
 		"a greeting of three":         {OK: true, Data: marshal(t, []int{1, 2, 3})},
 		"a greeting with a minus":     {OK: true, Data: marshal(t, []int{-1, 2, 3, 4})},
+		"another status and a number": {Status: StatusIllegal, Data: []byte{5}},
 		"a notice without data":       {Status: StatusBusy},
 		"a notice with a negative id": {Status: StatusBusy, Data: []byte{0xff}},
 		"a notice and more":           {Status: StatusBusy, Data: []byte{5, 5}},

@@ -397,3 +397,28 @@ func TestListenerThatIsLost(t *testing.T) {
 	r.cfg.Listener, err = sys.Listen(r.path + "2")
 	require.NoError(t, err)
 }
+
+// The drain closes the worker's reading side: that is not the caller's end.
+func TestDrainDoesNotCancelMarkedTasks(t *testing.T) {
+	r := start(t, nil)
+	r.add("look", func(ctx context.Context, info Info) (any, error) {
+		r.entered <- info
+		<-r.gate
+		return ctx.Err() == nil, nil
+	})
+	p := r.dial()
+	p.send(protocol.Package{Task: []byte("look"), Meta: map[string]string{protocol.MetaCancel: "1"}})
+	r.awaitEntered()
+	r.begin(-1)
+	p.notice(1)
+	r.eventually("the reader has ended", func() bool {
+		r.server.mu.Lock()
+		defer r.server.mu.Unlock()
+		for c := range r.server.conns {
+			return c.owed.Load() == 1
+		}
+		return false
+	})
+	close(r.gate)
+	require.Equal(t, true, valueOf(t, p.next()))
+}

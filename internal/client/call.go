@@ -151,10 +151,16 @@ func (c *Client) pick(b *budget) (sharedstate.Row, bool) {
 	if b.waitUntil == 0 {
 		return c.chooser.Pick()
 	}
-	if d := b.left(b.waitUntil); d > 0 {
-		return c.chooser.PickWait(b.ctx, d)
+	d := b.left(b.waitUntil)
+	if d <= 0 {
+		return sharedstate.Row{}, false
 	}
-	return sharedstate.Row{}, false
+	row, ok := c.chooser.PickWait(b.ctx, d)
+	if ok && b.ctx.Err() != nil { // the slot came free because this context ended, too
+		c.chooser.Done(row)
+		return sharedstate.Row{}, false
+	}
+	return row, ok
 }
 
 // noSlot says why no worker could be chosen.

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/protocol"
 	"github.com/taskd-go/task/sharedstate"
 )
@@ -103,7 +104,7 @@ func (c *Client) exchange(b *budget, call *Call, fr *frame, o *own) (Reply, *Fai
 	if err != nil {
 		c.forget(o)
 		return c.unanswered(b, o.link, evidence{
-			sent: sent, end: endOf(err), id: id, readKnown: o.noticed, lastRead: o.lastRead,
+			sent: sent, end: endOf(err), id: id, at: sys.Now(), readKnown: o.noticed, lastRead: o.lastRead,
 		}, err)
 	}
 	reply, f, v := answered(o.link, &r, owned)

@@ -187,6 +187,12 @@ func TestMapsWithKeysOfTheirOwn(t *testing.T) {
 		accepts(map[string]int{"a": 1, "b": 2}, map[string]*int{"a": &one, "b": &two})(t)
 	})
 
+	t.Run("structs as keys", func(t *testing.T) {
+		var out map[inner]int
+		require.NoError(t, Decode([]byte{0x82, 0x81, 0xa1, 'A', 1, 10, 0x81, 0xa1, 'B', 2, 20}, &out))
+		assert.Equal(t, map[inner]int{{A: 1}: 10, {B: 2}: 20}, out)
+	})
+
 	m := map[string]int{"kept": 1, "new": 0}
 	require.NoError(t, Decode(marshal(t, map[string]int{"new": 2}), &m))
 	assert.Equal(t, map[string]int{"kept": 1, "new": 2}, m)

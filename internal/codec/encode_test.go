@@ -148,4 +148,8 @@ func TestFieldsAreNamedAsTheLibraryNamesThem(t *testing.T) {
 	var out tagged
 	require.NoError(t, Decode(marshal(t, map[string]int{"old": 4, "A": 1, "Skipped": 5, "private": 6, "unknown": 7}), &out))
 	assert.Equal(t, tagged{inner: inner{A: 1}, Alias: 4}, out)
+
+	var hidden shadowing
+	require.NoError(t, Decode(marshal(t, map[string]int{"B": 1, "C": 2}), &hidden))
+	assert.Equal(t, shadowing{B: 1}, hidden)
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -264,4 +265,22 @@ func TestAdoptFilesKeepsOursOnly(t *testing.T) {
 	for _, fd := range []string{"4", "5"} {
 		assert.NotContains(t, line, fd+":0:true", "inherited and not ours")
 	}
+}
+
+// A listener that is handed to a child stays as it is: were it blocking, a
+// deadline would not end an accept, here and in every process that shares it.
+func TestStartLeavesListenersNonBlocking(t *testing.T) {
+	l, err := Listen(filepath.Join(t.TempDir(), "s"))
+	require.NoError(t, err)
+	defer l.Close()
+	f, err := l.File()
+	require.NoError(t, err)
+	defer f.Close()
+	p := startHelper(t, "sleep", nil, f)
+	defer p.KillGroup()
+	require.NoError(t, l.SetDeadline(time.Now()))
+	within(t, "the accept", async(func() {
+		_, err := l.Accept()
+		assert.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	}))
 }
