@@ -50,7 +50,9 @@ type imagined struct {
 	closed          bool // its channel
 	killed          bool
 	gone            bool
-	exits           int // events that said so
+	stuck           bool      // its tasks never end
+	since           time.Time // it drains
+	exits           int       // events that said so
 	finished        bool
 }
 
@@ -120,7 +122,7 @@ func (w *world) take(a action) {
 			w.fail("kill of %v, which is not there", a.key)
 			return
 		}
-		p.killed = true
+		w.killed(p)
 	case setCurrent:
 		p := w.find(a.key)
 		if p == nil || !p.ready {
@@ -166,6 +168,20 @@ func (w *world) take(a action) {
 	}
 }
 
+// killed: whoever drains has DrainTimeout for it, unless the pool ends or two more generations of its index want to drain too.
+func (w *world) killed(p *imagined) {
+	p.killed = true
+	retiring := 0
+	for _, q := range w.procs {
+		if q.index == p.index && q.retires && !q.gone && !q.killed {
+			retiring++
+		}
+	}
+	if p.stopped && !w.doors && retiring == 0 && w.now.Before(p.since.Add(w.limits.drainTimeout)) {
+		w.fail("%v is killed after %s of its drain", p.key, w.now.Sub(p.since))
+	}
+}
+
 func (w *world) spawn(a spawn) {
 	if w.doors {
 		w.fail("spawn after the doors closed")
@@ -177,7 +193,7 @@ func (w *world) spawn(a spawn) {
 	for _, p := range w.procs {
 		planned = planned || p.index == a.index && p.told && !p.retires && !p.gone
 	}
-	w.procs = append(w.procs, &imagined{key: a.key, build: a.build, planned: planned})
+	w.procs = append(w.procs, &imagined{key: a.key, build: a.build, planned: planned, stuck: w.rand.IntN(5) == 0})
 	if w.streak[a.index] >= 2 && w.now.Before(w.failed[a.index].Add(firstDelay)) {
 		w.fail("%d starts %s after failure %d in a row", a.index, w.now.Sub(w.failed[a.index]), w.streak[a.index])
 	}
@@ -236,6 +252,7 @@ func (w *world) event(e Event) {
 			w.failure(e.Index)
 		}
 	case EventDraining:
+		p.since = w.now
 		if p.confirms { // its successor takes the place of a start that succeeded
 			w.streak[e.Index] = 0
 		}
@@ -336,9 +353,9 @@ func (w *world) live(p *imagined) {
 		w.step(spawned{p.key, int(p.generation)})
 	case p.killed:
 		w.exit(p, exit{signal: 9})
-	case chance < 3:
+	case chance < 3 && !w.doors: // at the end nobody dies by chance: the machine has to see to it
 		w.exit(p, exit{signal: w.rand.IntN(2) * 11, code: 1})
-	case chance < 4 && !p.closed:
+	case chance < 4 && !p.closed && !w.doors:
 		p.closed = true
 		w.step(channelClosed{p.key})
 	case p.closed:
@@ -350,7 +367,7 @@ func (w *world) live(p *imagined) {
 	case p.drains && !p.stopped:
 		p.stopped = true
 		w.say(p, control.Message{Kind: control.KindStopped})
-	case p.stopped && chance < 50:
+	case p.stopped && !p.stuck && chance < 50:
 		w.exit(p, exit{code: w.rand.IntN(10) / 9})
 	case p.told && !p.drains:
 		w.wish(p, chance)
@@ -359,7 +376,7 @@ func (w *world) live(p *imagined) {
 
 func (w *world) boot(p *imagined, chance int) {
 	switch {
-	case chance < 10:
+	case chance < 10 && !w.doors:
 		w.say(p, control.Message{Kind: control.KindBootError, Text: "no"})
 		w.exit(p, exit{code: 1})
 	case chance < 12:

@@ -139,7 +139,7 @@ func TestAtMostMaxReplacingRecycleAtOnce(t *testing.T) {
 }
 
 func TestWorkerThatWasToldToTerminateIsReplaced(t *testing.T) {
-	p := startPool(t)
+	p := startPool(t, func(c *Config) { c.DrainTimeout = time.Second })
 	pid := p.pid(0)
 	p.ask(0, "task long")
 	require.NoError(t, syscall.Kill(pid, syscall.SIGTERM))
