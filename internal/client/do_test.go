@@ -449,10 +449,12 @@ func TestAWaitThatIsInVainIsBusy(t *testing.T) {
 	require.Equal(t, protocol.StatusBusy, f.Status)
 	require.Equal(t, NotRun, f.Delivery)
 
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	call.Wait = time.Hour
 	_, f = p.client.Do(ctx, call)
-	require.ErrorIs(t, f, context.Canceled)
+	require.ErrorIs(t, f, context.DeadlineExceeded)
+	require.Equal(t, protocol.StatusSockTimeout, f.Status)
 	require.Equal(t, NotRun, f.Delivery)
 }
 
