@@ -219,7 +219,9 @@ func runHost(config string) int {
 		return 1
 	}
 	if cfg.Kind == "signals" {
-		go obeySignals(p)
+		signals := make(chan os.Signal, 1)
+		signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+		go obeySignals(signals, p)
 	}
 	fmt.Println("ready")
 	in := bufio.NewScanner(os.Stdin)
@@ -279,9 +281,7 @@ func dialAndCall(cfg hostConfig) int {
 }
 
 // obeySignals is what a host does about its signals: it says so, and ends at SIGTERM.
-func obeySignals(p *task.Task) {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+func obeySignals(signals <-chan os.Signal, p *task.Task) {
 	for s := range signals {
 		if s == syscall.SIGTERM {
 			if err := p.Shutdown(context.Background()); err != nil {

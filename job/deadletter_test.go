@@ -137,16 +137,21 @@ func TestDeadLetterFileSurvivesACrashAtAnyByte(t *testing.T) {
 	require.NoError(t, err)
 	before, err := os.Stat(path)
 	require.NoError(t, err)
-	put(t, store, letter("c", ""))
+	long := letter("c", "")
+	long.Error = strings.Repeat("x", 2000) // longer than what is written over it
+	put(t, store, long)
 	require.NoError(t, store.Close())
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
 
-	for cut := int(before.Size()); cut < len(whole); cut += 7 {
+	for cut := int(before.Size()); cut < len(whole); cut += 101 {
 		require.NoError(t, os.WriteFile(path, whole[:cut], 0o600))
 		store, err := OpenFileDeadLetters(path)
 		require.NoError(t, err)
 		assert.Equal(t, []string{"a"}, jobs(t, store, ""), "cut at %d", cut)
+		repaired, err := os.Stat(path)
+		require.NoError(t, err)
+		assert.Equal(t, before.Size(), repaired.Size(), "cut at %d", cut)
 		put(t, store, letter("d", ""))
 		require.NoError(t, store.Close())
 
@@ -209,6 +214,10 @@ func TestDeadLetterFileIsCompacted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dead.jsonl")
 	store := openFileAt(t, path)
 	keep := put(t, store, letter("keep", ""))
+	removed := put(t, store, letter("removed", ""))
+	kept := put(t, store, letter("kept", ""))
+	_, err := store.Remove(t.Context(), removed)
+	require.NoError(t, err)
 	d := letter("big", "")
 	d.Error = strings.Repeat("x", 300_000)
 	for range 8 {
@@ -220,13 +229,13 @@ func TestDeadLetterFileIsCompacted(t *testing.T) {
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	assert.Less(t, info.Size(), int64(1_500_000), "2.4 MB were written")
-	for id, want := range map[string]string{keep: "keep", last: "last"} {
+	for id, want := range map[string]string{keep: "keep", kept: "kept", last: "last"} {
 		got, err := store.Get(t.Context(), id)
 		require.NoError(t, err)
 		assert.Equal(t, want, got.Job.JobID)
 	}
 	require.NoError(t, store.Close())
-	assert.Equal(t, []string{"keep", "last"}, jobs(t, openFileAt(t, path), ""))
+	assert.Equal(t, []string{"keep", "kept", "last"}, jobs(t, openFileAt(t, path), ""))
 }
 
 func TestDeadLetterFileStaysWholeWhenAWriteFails(t *testing.T) {

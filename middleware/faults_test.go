@@ -92,11 +92,12 @@ func TestEveryRefusalIsReported_Row37(t *testing.T) {
 		option middleware.Option
 		answer job.Kind
 		delay  time.Duration
+		words  string // in place of the layer's
 	}{
-		{"skip", middleware.OnBusy(job.Skip("")), job.KindSkip, 0},
-		{"defer", middleware.OnBusy(job.Defer(7 * time.Second)), job.KindDefer, 7 * time.Second},
-		{"fail an attempt", middleware.AsFailure(), job.KindRetry, 0},
-		{"words of one's own", middleware.OnBusy(job.Discard("not twice a day")), job.KindDiscard, 0},
+		{"skip", middleware.OnBusy(job.Skip("")), job.KindSkip, 0, ""},
+		{"defer", middleware.OnBusy(job.Defer(7 * time.Second)), job.KindDefer, 7 * time.Second, ""},
+		{"fail an attempt", middleware.AsFailure(), job.KindRetry, 0, ""},
+		{"words of one's own", middleware.OnBusy(job.Discard("not twice a day")), job.KindDiscard, 0, "not twice a day"},
 	} {
 		for _, layer := range []string{"unique", "overlap", "concurrent", "rate", "throttle"} {
 			t.Run(layer+"/"+c.name, func(t *testing.T) {
@@ -107,7 +108,8 @@ func TestEveryRefusalIsReported_Row37(t *testing.T) {
 					assert.Equal(t, c.answer.String(), r.Kind().String())
 					delay, _ := r.Delay()
 					assert.Equal(t, c.delay, delay)
-					assert.Error(t, r.Err(), "the result says why")
+					require.Error(t, r.Err(), "the result says why")
+					assert.Equal(t, c.words != "", c.words == r.Err().Error())
 
 					require.Len(t, log.events, 1)
 					ev := log.events[0]
@@ -186,7 +188,7 @@ func TestPlacesDoNotDrift_Row41(t *testing.T) {
 	c := newClock()
 	s := middleware.NewMemory(c.Now)
 	random := rand.New(rand.NewPCG(1, 2))
-	for i := range 20_000 {
+	for i := range 5_000 {
 		owner := fmt.Sprint(random.IntN(100))
 		var err error
 		switch random.IntN(4) {
@@ -215,7 +217,7 @@ func TestPlacesDoNotDrift_Row41(t *testing.T) {
 // than places ask all the time, so that the deferrals are part of what is measured.
 func TestGlobalLimitKeepsTheThroughput_Row43(t *testing.T) {
 	const limit, processes, workersEach, took = 40, 4, 20, 100 * time.Millisecond
-	const seconds = 4
+	const seconds = 2
 	synctest.Test(t, func(t *testing.T) {
 		s, inner := middleware.NewMemory(nil), takes(took)
 		ctx, cancel := context.WithTimeout(t.Context(), seconds*time.Second)

@@ -73,7 +73,7 @@ func (g *guarded) storeFailed(op string, err error) job.Result {
 }
 
 func (g *guarded) storeError(op string, err error) error {
-	return fmt.Errorf("%s: %s %q: %w", g.name, op, g.key, err)
+	return fmt.Errorf("%s %q: %w", op, g.key, err)
 }
 
 // settled takes the store's answer for a job that has run: its result stands, whatever that is.

@@ -40,11 +40,11 @@ func locks(name string, s Store, key KeyFunc, n int, opts []Option) Middleware {
 			}
 			ok, free, err := s.Acquire(ctx, k.key, k.owner, n, l.lease)
 			if err != nil {
-				k.release(ctx) // the place may have been taken before the answer was lost
+				_ = k.release(ctx) // the place may have been taken before the answer was lost
 				return k.storeFailed("acquire", err)
 			}
 			if !ok {
-				return k.refuse(free, fmt.Sprintf("%s: %q is held", name, k.key))
+				return k.refuse(free, fmt.Sprintf("%q is held", k.key))
 			}
 			held, unlock := k.keep(ctx)
 			defer unlock()
@@ -72,7 +72,7 @@ func (k *lock) explain(ctx, held context.Context, r job.Result) job.Result {
 	if !lost || r.Kind() != job.KindRetry || !stopped(held, r.Err()) {
 		return r
 	}
-	err := fmt.Errorf("%s: %q: %w", k.name, k.key, job.ErrLeaseLost)
+	err := fmt.Errorf("%q: %w", k.key, job.ErrLeaseLost)
 	return r.WithErr(&job.DeadError{Reason: job.ReasonLeaseLost, Err: err})
 }
 
@@ -95,7 +95,7 @@ func (k *lock) keep(ctx context.Context) (held context.Context, unlock func()) {
 			stop()
 			<-renewing
 		}
-		k.release(ctx)
+		k.settled("release", k.release(ctx))
 		lose(nil)
 	}
 }
@@ -132,7 +132,7 @@ func (k *lock) renewOnce(ctx context.Context) (held bool, err error) {
 	return k.store.Renew(ctx, k.key, k.owner, k.lease)
 }
 
-func (k *lock) release(ctx context.Context) {
-	err := k.store.Release(context.WithoutCancel(ctx), k.key, k.owner)
-	k.settled("release", err)
+// release lets go although the job's context may have ended.
+func (k *lock) release(ctx context.Context) error {
+	return k.store.Release(context.WithoutCancel(ctx), k.key, k.owner)
 }

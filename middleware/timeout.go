@@ -17,12 +17,12 @@ func Timeout(d time.Duration) Middleware {
 		if d <= 0 {
 			return next
 		}
+		var over error = &TimeoutError{Limit: d}
 		return func(ctx context.Context, e job.Envelope) job.Result {
-			over := &TimeoutError{Limit: d}
 			ctx, cancel := context.WithTimeoutCause(ctx, d, over)
 			defer cancel()
 			r := next(ctx, e)
-			if r.Kind() != job.KindRetry || context.Cause(ctx) != error(over) {
+			if r.Kind() != job.KindRetry || context.Cause(ctx) != over {
 				return r
 			}
 			return r.WithErr(&job.DeadError{Reason: job.ReasonTimeout, Err: &TimeoutError{Limit: d, Err: r.Err()}})

@@ -19,7 +19,11 @@ type Chooser struct {
 
 // NewChooser makes the one chooser of a process for t. It is to be closed before t is.
 func NewChooser(t *Table) *Chooser {
-	return &Chooser{t: t, inFlight: make([]atomic.Int32, t.Rows())}
+	return &Chooser{
+		t:        t,
+		inFlight: make([]atomic.Int32, t.Rows()),
+		queue:    queue{recheck: defaultRecheck},
+	}
 }
 
 // Pick chooses a row and takes one of our own in-flight counts on it, which Done

@@ -132,6 +132,7 @@ func newTable(f *os.File, mem []byte, s sections, writable bool) *Table {
 		records:  view[record](mem, s.record, s.rows*s.places),
 		places:   s.places,
 	}
+	// The collector does not follow pointers into mem: long readers keep t alive themselves.
 	runtime.AddCleanup(t, func(mem []byte) { _ = sys.Unmap(mem) }, mem)
 	return t
 }

@@ -34,8 +34,8 @@ end chaos prints what the calls were answered, and checks:
   - 1,000 calls after the faults all succeed, and every worker has some of them
   - no process and no socket file is left
 
-It exits with 1 when anything is off. The share of "may have run" among lost calls that never ran is
-printed too; it should be under 2 %.`,
+It exits with 1 when anything is off. Of the calls that may have run since their
+worker was lost, it also prints the share that never ran; it should be under 2 %.`,
 		Example: `  taskd chaos --duration 60s --workers 4 --seed 1`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

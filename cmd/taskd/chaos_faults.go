@@ -20,6 +20,9 @@ import (
 // faultPause is the mean time between two faults: 600 in a minute.
 const faultPause = 100 * time.Millisecond
 
+// errLater is what a fault returns that records itself when it is done.
+var errLater = errors.New("not done yet")
+
 // A fault is one kind of harm, done so often among weights.
 type fault struct {
 	name   string
@@ -36,7 +39,7 @@ type faults struct {
 
 	mu     sync.Mutex
 	done   map[string]int
-	failed map[string]error // the last of a kind that could not be done or went wrong
+	failed map[string][]error
 }
 
 func newFaults(c *chaos) *faults {
@@ -44,7 +47,7 @@ func newFaults(c *chaos) *faults {
 		chaos:  c,
 		random: rand.New(rand.NewPCG(c.seed, 0)),
 		done:   make(map[string]int),
-		failed: make(map[string]error),
+		failed: make(map[string][]error),
 	}
 	f.kinds = []fault{
 		{"garbage", 35, f.garbage},
@@ -63,7 +66,9 @@ func (f *faults) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		kind := f.choose()
 		err := kind.do(ctx)
-		f.record(kind.name, err)
+		if !errors.Is(err, errLater) {
+			f.record(kind.name, err)
+		}
 		pause(ctx, time.Duration(f.random.Int64N(int64(2*faultPause))))
 	}
 	f.later.Wait()
@@ -87,7 +92,7 @@ func (f *faults) record(name string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil {
-		f.failed[name] = err
+		f.failed[name] = append(f.failed[name], err)
 		return
 	}
 	f.done[name]++
@@ -135,11 +140,9 @@ func (f *faults) stop(context.Context) error {
 	d := time.Duration(f.random.IntN(300)) * time.Millisecond
 	f.later.Go(func() {
 		pause(context.Background(), d)
-		if err := send(w.PID, syscall.SIGCONT); err != nil {
-			f.record("stopped and continued", err)
-		}
+		f.record("stopped and continued", send(w.PID, syscall.SIGCONT))
 	})
-	return nil
+	return errLater
 }
 
 // exit has a task end its process.
@@ -167,11 +170,11 @@ func (f *faults) unlink(context.Context) error {
 // reload replaces all workers, beside the other faults.
 func (f *faults) reload(ctx context.Context) error {
 	f.later.Go(func() {
-		if err := f.pool.Reload(ctx); err != nil && ctx.Err() == nil {
+		if err := f.pool.Reload(ctx); ctx.Err() == nil {
 			f.record("reloaded", err)
 		}
 	})
-	return nil
+	return errLater
 }
 
 // garbage sends a worker what no client would, and does not read the answer.
@@ -234,9 +237,10 @@ func (f *faults) report(c *chaos) {
 	}
 	fmt.Fprintf(c.out, "faults: %d\n", total)
 	for _, k := range f.kinds {
-		fmt.Fprintf(c.out, "  %-24s %4d\n", k.name, f.done[k.name])
-	}
-	for name, err := range f.failed {
-		fmt.Fprintf(c.out, "  %s, but the last failure: %v\n", name, err)
+		fmt.Fprintf(c.out, "  %-24s %4d", k.name, f.done[k.name])
+		if n := len(f.failed[k.name]); n > 0 {
+			fmt.Fprintf(c.out, "   and %d that failed, the last: %v", n, f.failed[k.name][n-1])
+		}
+		fmt.Fprintln(c.out)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -39,7 +40,10 @@ files again: a digest changes nothing, so it does no harm to run it twice.`,
 				dir = args[0]
 			}
 			d := &demo{out: cmd.OutOrStdout(), digest: defineDigest(), list: list}
-			return d.run(cmd.Context(), dir, task.Config{ServerName: "taskd-demo", WorkerNum: workers}, kill)
+			cfg := task.Config{ServerName: "taskd-demo", WorkerNum: workers}
+			// What the demo shows, it says itself.
+			cfg.Logger = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelError}))
+			return d.run(cmd.Context(), dir, cfg, kill)
 		},
 	}
 	cmd.Flags().Var(count{&workers, 1, 512}, "workers", "worker processes, 1 to 512")
@@ -53,7 +57,7 @@ type demo struct {
 	out    io.Writer
 	digest task.Func[file, fingerprint]
 	list   bool
-	pool   *task.Task
+	calls  task.Caller // the pool
 	bar    *progress
 
 	mu     sync.Mutex
@@ -82,20 +86,22 @@ func (d *demo) run(ctx context.Context, dir string, cfg task.Config, kill bool) 
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(cfg.TempDir)) }()
-	if d.pool, err = task.New(cfg); err != nil {
+	pool, err := task.New(cfg)
+	if err != nil {
 		return err
 	}
-	if err := d.pool.Start(first); err != nil {
+	if err := pool.Start(first); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, d.pool.Shutdown(second)) }()
+	defer func() { err = errors.Join(err, pool.Shutdown(second)) }()
+	d.calls = pool
 
 	fmt.Fprintf(d.out, "%d files, %d workers\n", len(files), cfg.WorkerNum)
 	begun := time.Now()
 	d.bar = newProgress(d.out, len(files))
 	var victim *victim
 	if kill {
-		victim = newVictim(first, d.pool, d.bar.reached(len(files)/3))
+		victim = newVictim(first, pool, d.bar.reached(len(files)/3))
 	}
 	d.sendAll(first, files, 2*cfg.WorkerNum)
 	if victim != nil {
@@ -143,7 +149,7 @@ const attempts = 5
 // send delivers one file, again when its call was lost.
 func (d *demo) send(ctx context.Context, path string) {
 	for attempt := 1; ; attempt++ {
-		print, err := d.digest.Sync(ctx, d.pool, file{path}, task.WithTimeout(0), task.WithWait(time.Minute), task.WithCancel())
+		print, err := d.digest.Sync(ctx, d.calls, file{path}, task.WithTimeout(0), task.WithWait(time.Minute), task.WithCancel())
 		d.mu.Lock()
 		var lost *task.Error
 		switch {
@@ -179,7 +185,7 @@ func (d *demo) report(took time.Duration, victim *victim, skipped []error) {
 	for _, err := range append(skipped, d.failed...) {
 		fmt.Fprintf(d.out, "failed: %v\n", err)
 	}
-	printShares(d.out, d.pool.Status())
+	printShares(d.out, d.calls.Status())
 	fmt.Fprintf(d.out, "%d files, %d lines, %s, compressed %s, in %s\n",
 		d.files, d.total.Lines, bytesText(d.total.Bytes), bytesText(d.total.Compressed), took.Round(time.Millisecond))
 }

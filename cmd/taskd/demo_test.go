@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/taskd-go/task"
 )
 
 // folder makes n files of size random bytes, and what the demo must leave out.
@@ -66,7 +69,7 @@ func TestDemoLeavesNothingBehind(t *testing.T) {
 }
 
 func TestDemoHealsAfterAKill(t *testing.T) {
-	code, stdout, stderr := taskd(t, folder(t, 60, 1<<19), "demo", "--kill")
+	code, stdout, stderr := taskd(t, folder(t, 60, 1<<17), "demo", "--kill")
 	require.Zero(t, code, stdout+stderr)
 	assert.Regexp(t, `worker \d \(pid \d+\) was killed with SIGKILL; its successor \(pid \d+\) accepted after \d`, stdout)
 	assert.Contains(t, stdout, "demo sent their files again")
@@ -75,7 +78,7 @@ func TestDemoHealsAfterAKill(t *testing.T) {
 }
 
 func TestDemoEndsWithCtrlC(t *testing.T) {
-	dir := folder(t, 200, 1<<20)
+	dir := folder(t, 200, 1<<17)
 	p := launch(t, dir, "demo")
 	p.line("20 of 200")
 	p.signal(syscall.SIGINT)
@@ -91,18 +94,44 @@ func TestDemoOfNoFolder(t *testing.T) {
 	assert.Contains(t, stderr, "nowhere")
 }
 
-func TestDemoTellsOfFilesThatCannotBeRead(t *testing.T) {
-	dir := folder(t, 3, 10)
-	sock := filepath.Join(dir, "file001")
-	require.NoError(t, os.Remove(sock))
-	require.NoError(t, os.WriteFile(sock, nil, 0o000))
-	if f, err := os.Open(sock); err == nil {
-		f.Close()
-		t.Skip("root reads every file")
+// A fakePool answers digest calls with the errors that it is given, one after another, then with success.
+type fakePool struct {
+	task.Caller
+	errs []error
+}
+
+func (f *fakePool) Sync(context.Context, task.Runner, ...task.CallOption) (task.Result, error) {
+	if len(f.errs) == 0 {
+		return task.Result{}, nil
 	}
-	code, stdout, _ := taskd(t, dir, "demo")
-	assert.Equal(t, exitFailed, code)
-	assert.Contains(t, stdout, "permission denied")
+	err := f.errs[0]
+	f.errs = f.errs[1:]
+	return task.Result{}, err
+}
+
+func TestDemoSendsAgainWhatMayBeLost(t *testing.T) {
+	notRun := &task.Error{Status: task.ErrProcessBusy, Delivery: task.NotRun}
+	mayHaveRun := &task.Error{Status: task.ErrSockTimeout, Delivery: task.MayHaveRun}
+	ran := &task.Error{Status: task.ErrTask, Delivery: task.Ran}
+	for name, c := range map[string]struct {
+		errs                 []error
+		files, again, failed int
+	}{
+		"a success":           {nil, 1, 0, 0},
+		"not run, then fine":  {[]error{notRun}, 1, 1, 0},
+		"lost, then fine":     {[]error{mayHaveRun, notRun}, 1, 2, 0},
+		"a file that fails":   {[]error{ran}, 0, 0, 1},
+		"lost, then it fails": {[]error{mayHaveRun, ran}, 0, 1, 1},
+		"lost too often":      {[]error{notRun, notRun, notRun, notRun, notRun}, 0, attempts - 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &demo{calls: &fakePool{errs: c.errs}}
+			d.send(t.Context(), "file")
+			assert.Equal(t, c.files, d.files)
+			assert.Len(t, d.again, c.again)
+			assert.Len(t, d.failed, c.failed)
+		})
+	}
 }
 
 func TestBarFitsItsLine(t *testing.T) {

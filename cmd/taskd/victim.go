@@ -99,6 +99,6 @@ func (v *victim) report(out io.Writer, again []resent) {
 	}
 	fmt.Fprintf(out, "%d calls were lost, and demo sent their files again; a digest changes nothing, so that is safe even where it may have run:\n", len(again))
 	for _, r := range again {
-		fmt.Fprintf(out, "  %s: %v. %s\n", r.path, r.err, known(r.err.Delivery))
+		fmt.Fprintf(out, "  %s: %s, since %s\n", r.path, r.err.Delivery, r.err.Message)
 	}
 }

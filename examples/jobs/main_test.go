@@ -11,7 +11,7 @@ import (
 const story = `An order is paid
   order.paid.notify {"orderId":10001}, attempt 1: success
 Suppliers are imported: each by one worker, 100 ms at most, 3 in 2 s
-  supplier.import {"supplier_id":7}, attempt 1: skip (overlap: "overlap:import_supplier_7" is held)
+  supplier.import {"supplier_id":7}, attempt 1: skip ("overlap:import_supplier_7" is held)
   supplier.import {"supplier_id":7}, attempt 1: success
   supplier.import {"supplier_id":8}, attempt 1: retry (Job exceeded maximum execution time of 0.1 seconds.)
   supplier.import {"supplier_id":8}, attempt 2: success

@@ -84,6 +84,7 @@ type evidence struct {
 	end    ending
 	shared bool // other calls were under way on the connection
 	id     uint64
+	at     int64 // when the connection was found to be lost
 	// lastRead is the last id that the worker read whole on the connection, by its notice or its row.
 	lastRead  uint64
 	readKnown bool

@@ -46,6 +46,31 @@ func BenchmarkDo(b *testing.B) {
 	}
 }
 
+// BenchmarkMany is four callers with batches of a hundred; the unit is one call.
+func BenchmarkMany(b *testing.B) {
+	for name, t := range map[string]protocol.Type{"Async": protocol.Async, "Sync": protocol.Sync} {
+		b.Run(name, func(b *testing.B) {
+			p := newRealPool(b, 2, 1024)
+			argument := binaryArgument(make([]byte, 64))
+			share(b, 4, func(n int) error {
+				for ; n > 0; n -= 100 {
+					calls := make([]Call, min(n, 100))
+					for i := range calls {
+						calls[i] = Call{Type: t, Task: "echo", Payload: argument, Deadline: within(limit)}
+					}
+					_, failures := p.client.Many(context.Background(), calls)
+					for _, f := range failures {
+						if f != nil {
+							return f
+						}
+					}
+				}
+				return nil
+			})
+		})
+	}
+}
+
 // BenchmarkBareEcho is the same traffic without a pool: a connection for each caller.
 func BenchmarkBareEcho(b *testing.B) {
 	for _, size := range benchSizes {
@@ -80,9 +105,10 @@ func bareEchoes(conn *net.UnixConn, n, size int) error {
 	return nil
 }
 
-// share runs b.N calls, divided among callers.
+// share runs b.N calls, divided among callers. cpu-ns/op is what this process alone used.
 func share(b *testing.B, callers int, calls func(n int) error) {
 	b.ReportAllocs()
+	began := cpuTime(b)
 	b.ResetTimer()
 	var wg sync.WaitGroup
 	for i := range callers {
@@ -98,5 +124,6 @@ func share(b *testing.B, callers int, calls func(n int) error) {
 	}
 	wg.Wait()
 	b.StopTimer()
+	b.ReportMetric(float64(cpuTime(b)-began)/float64(b.N), "cpu-ns/op")
 	require.False(b, b.Failed())
 }

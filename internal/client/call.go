@@ -138,8 +138,8 @@ func (c *Client) choose(b *budget) (sharedstate.Row, *Failure) {
 			return row, nil
 		}
 	}
-	if err := b.ctx.Err(); err != nil {
-		return sharedstate.Row{}, outOfTime(err, nothing, nil)
+	if b.contextEnded() {
+		return sharedstate.Row{}, outOfTime(b.late(), nothing, nil)
 	}
 	if c.table.Closed() || c.calls.closed() {
 		return sharedstate.Row{}, closed()
@@ -151,10 +151,16 @@ func (c *Client) pick(b *budget) (sharedstate.Row, bool) {
 	if b.waitUntil == 0 {
 		return c.chooser.Pick()
 	}
-	if d := b.left(b.waitUntil); d > 0 {
-		return c.chooser.PickWait(b.ctx, d)
+	d := b.left(b.waitUntil)
+	if d <= 0 {
+		return sharedstate.Row{}, false
 	}
-	return sharedstate.Row{}, false
+	row, ok := c.chooser.PickWait(b.ctx, d)
+	if ok && b.ctx.Err() != nil { // the slot came free because this context ended, too
+		c.chooser.Done(row)
+		return sharedstate.Row{}, false
+	}
+	return row, ok
 }
 
 // noSlot says why no worker could be chosen.
@@ -213,11 +219,15 @@ func (c *Client) fill(w *waiter, b *budget, call *Call, fr *frame) *waiter {
 
 // await waits for the answer of a call on a shared connection.
 func (c *Client) await(b *budget, w *waiter, s *shared) (Reply, *Failure, verdict) {
-	select {
-	case <-w.done:
-	case <-b.ctx.Done():
-		if !s.abandon(w) {
-			<-w.done
+	if ended := b.ctx.Done(); ended == nil { // a select costs more
+		<-w.done
+	} else {
+		select {
+		case <-w.done:
+		case <-ended:
+			if !s.abandon(w) {
+				<-w.done
+			}
 		}
 	}
 	reply, f, v := c.outcome(b, w)

@@ -57,10 +57,17 @@ func endOf(err error) ending {
 	return broken
 }
 
-// usable says whether row still is the one that calls to its index go to.
-func (c *Client) usable(row sharedstate.Row, index int, generation uint64) bool {
-	now, ok := c.table.Current(index)
-	return ok && now == row && row.Generation() == generation && row.Accepting()
+// A target is the process that a row belonged to when it was chosen.
+type target struct {
+	row        sharedstate.Row
+	index      int
+	generation uint64
+}
+
+// usable says whether calls to the target's index still go to it.
+func (c *Client) usable(to target) bool {
+	now, ok := c.table.Current(to.index)
+	return ok && now == to.row && to.row.Generation() == to.generation && to.row.Accepting()
 }
 
 // How long to wait between two looks: at a full backlog, and at the row while a greeting is awaited.
@@ -73,8 +80,26 @@ const (
 // nothing is written: the backlog outlives a worker, so only the greeting says who
 // will serve. A worker that ends or stops accepting meanwhile is left for another one.
 func (c *Client) dial(b *budget, row sharedstate.Row) (*link, *Failure, verdict) {
-	index, generation := row.Index(), row.Generation()
-	conn, f, v := c.connect(b, row, index, generation)
+	to := target{row, row.Index(), row.Generation()}
+	for look := firstLook; ; look = min(2*look, lastLook) {
+		l, f, v := c.open(b, to)
+		if f != nil {
+			return nil, f, v
+		}
+		if c.adopt(l) {
+			return l, nil, settled
+		}
+		// The target's predecessor accepts until it hears that it is replaced.
+		_ = l.conn.Close()
+		if f, v := c.lookAgain(b, to, look); f != nil {
+			return nil, f, v
+		}
+	}
+}
+
+// open makes one connection and waits for its greeting.
+func (c *Client) open(b *budget, to target) (*link, *Failure, verdict) {
+	conn, f, v := c.connect(b, to)
 	if f != nil {
 		return nil, f, v
 	}
@@ -86,51 +111,57 @@ func (c *Client) dial(b *budget, row sharedstate.Row) (*link, *Failure, verdict)
 	for look := firstLook; ; {
 		select {
 		case err := <-greeted:
-			if err == nil && c.adopt(l) {
+			if err == nil {
 				return l, nil, settled
 			}
 			_ = conn.Close()
-			return nil, unreached(index, row.PID(), err), elsewhere
+			return nil, unreached(to.index, to.row.PID(), err), elsewhere
 		case <-timer.C:
 		case <-b.ctx.Done():
 		case <-b.cut:
 		}
-		err := b.ended()
-		if err == nil && c.usable(row, index, generation) {
-			look = min(2*look, lastLook)
-			timer.Reset(min(look, b.left(never)))
-			continue
+		if f, v := c.stillWanted(b, to); f != nil {
+			_ = conn.Close()
+			<-greeted
+			return nil, f, v
 		}
-		_ = conn.Close()
-		<-greeted
-		if err != nil {
-			f := outOfTime(err, nothing, nil)
-			f.Index = index
-			return nil, f, settled
-		}
-		return nil, unreached(index, row.PID(), nil), elsewhere
+		look = min(2*look, lastLook)
+		timer.Reset(min(look, b.left(never)))
 	}
 }
 
+// stillWanted returns why a connection to the target is not to be waited for any longer, or nil.
+func (c *Client) stillWanted(b *budget, to target) (*Failure, verdict) {
+	if err := b.ended(); err != nil {
+		f := outOfTime(err, nothing, nil)
+		f.Index, f.PID = to.index, to.row.PID()
+		return f, settled
+	}
+	if !c.usable(to) {
+		return unreached(to.index, to.row.PID(), nil), elsewhere
+	}
+	return nil, settled
+}
+
+// lookAgain waits a little before the next try.
+func (c *Client) lookAgain(b *budget, to target, look time.Duration) (*Failure, verdict) {
+	b.pause(look)
+	return c.stillWanted(b, to)
+}
+
 // connect opens the connection. A full backlog answers at once with EAGAIN: that is neither a time-out nor a dead worker.
-func (c *Client) connect(b *budget, row sharedstate.Row, index int, generation uint64) (*net.UnixConn, *Failure, verdict) {
-	addr := &net.UnixAddr{Net: "unix", Name: c.cfg.SocketPath(index)}
+func (c *Client) connect(b *budget, to target) (*net.UnixConn, *Failure, verdict) {
+	addr := &net.UnixAddr{Net: "unix", Name: c.cfg.SocketPath(to.index)}
 	for look := firstLook; ; look = min(2*look, lastLook) {
 		conn, err := net.DialUnix("unix", nil, addr)
 		if err == nil {
 			return conn, nil, settled
 		}
 		if !errors.Is(err, syscall.EAGAIN) {
-			return nil, unreached(index, row.PID(), err), elsewhere
+			return nil, unreached(to.index, to.row.PID(), err), elsewhere
 		}
-		b.pause(look)
-		if err := b.ended(); err != nil {
-			f := outOfTime(err, nothing, nil)
-			f.Index = index
-			return nil, f, settled
-		}
-		if !c.usable(row, index, generation) {
-			return nil, unreached(index, row.PID(), nil), elsewhere
+		if f, v := c.lookAgain(b, to, look); f != nil {
+			return nil, f, v
 		}
 	}
 }

@@ -103,6 +103,9 @@ func TestALargeAnswerIsWhole(t *testing.T) {
 	require.Equal(t, long, textOf(reply))
 }
 
+// unproved stands for MayHaveRun, where the zero value means another thing.
+const unproved Delivery = -1
+
 // Each cell of: where a call failed × what is known of it.
 func TestWhatACallerMayBelieve(t *testing.T) {
 	big := strings.Repeat("x", testLimit-100)
@@ -119,6 +122,8 @@ func TestWhatACallerMayBelieve(t *testing.T) {
 		before int // calls that succeed before
 		status protocol.Status
 		want   Delivery
+		shared Delivery // on a shared connection, where it is not the same
+		alone  bool     // cannot be on a shared connection
 		words  string
 	}{
 		{name: "no worker accepts", pool: func(p *pool) { p.row(0, 1).SetAccepting(false) },
@@ -164,7 +169,7 @@ func TestWhatACallerMayBelieve(t *testing.T) {
 		{name: "-3", pool: answer(-3, "cut short"), status: -3, want: NotRun, words: "cut short"},
 		{name: "-3 without an id", pool: func(p *pool) {
 			p.worker(0, func(c *fakeConn, _ protocol.Package) error { return c.refuse(0, -3, "garbage") })
-		}, status: -3, want: NotRun, words: "garbage"},
+		}, status: -3, want: NotRun, alone: true, words: "garbage"},
 		{name: "-4", pool: answer(-4, "unknown task"), status: -4, want: NotRun, words: "unknown task"},
 		{name: "-5", pool: answer(-5, "divided by zero"), status: -5, want: Ran, words: "divided by zero"},
 		{name: "-5 by the hard limit", pool: answer(-5, "time limit of 1s"), status: -5, want: MayHaveRun, words: "time limit"},
@@ -173,7 +178,7 @@ func TestWhatACallerMayBelieve(t *testing.T) {
 		{name: "-9", pool: answer(-9, "result too large"), status: -9, want: Ran, words: "result too large"},
 		{name: "the worker dies with the frame unread", pool: func(p *pool) {
 			p.raw(0, unreadThenClosed)
-		}, status: -7, want: NotRun, words: "worker 0 (pid 1001) was lost"},
+		}, status: -7, want: NotRun, shared: unproved, words: "worker 0 (pid 1001) was lost"},
 		{name: "the worker dies with the frame read", pool: func(p *pool) { p.worker(0, hangUp) },
 			status: -7, want: MayHaveRun, words: "was lost"},
 		{name: "the worker's row knows of an earlier call only", pool: func(p *pool) {
@@ -206,9 +211,12 @@ func TestWhatACallerMayBelieve(t *testing.T) {
 			p.worker(0, func(c *fakeConn, _ protocol.Package) error { return c.write([]byte{0, 0, 0, 1, 0xc1}) })
 		}, status: -7, want: MayHaveRun, words: "was lost"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			p := newPool(t, 1, 8)
+		check := func(t *testing.T, share bool, want Delivery) {
+			p := newPool(t, 1, 16)
 			tt.pool(p)
+			if share {
+				p.crowd()
+			}
 			for range tt.before {
 				_, f := p.client.Do(t.Context(), syncCall(""))
 				require.Nil(t, f)
@@ -220,11 +228,26 @@ func TestWhatACallerMayBelieve(t *testing.T) {
 			_, f := p.client.Do(t.Context(), call)
 			require.NotNil(t, f)
 			require.Equal(t, tt.status, f.Status, f.Message)
-			require.Equal(t, tt.want, f.Delivery, f.Message)
+			require.Equal(t, want, f.Delivery, f.Message)
 			require.Contains(t, f.Message, tt.words)
 			if p.table.Closed() {
 				require.ErrorIs(t, f, ErrClosed)
 			}
+		}
+		t.Run("own connection/"+tt.name, func(t *testing.T) {
+			t.Parallel()
+			check(t, false, tt.want)
+		})
+		if tt.alone {
+			continue
+		}
+		t.Run("shared connection/"+tt.name, func(t *testing.T) {
+			t.Parallel()
+			want := tt.want
+			if tt.shared == unproved {
+				want = MayHaveRun
+			}
+			check(t, true, want)
 		})
 	}
 }
@@ -426,10 +449,12 @@ func TestAWaitThatIsInVainIsBusy(t *testing.T) {
 	require.Equal(t, protocol.StatusBusy, f.Status)
 	require.Equal(t, NotRun, f.Delivery)
 
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	call.Wait = time.Hour
 	_, f = p.client.Do(ctx, call)
-	require.ErrorIs(t, f, context.Canceled)
+	require.ErrorIs(t, f, context.DeadlineExceeded)
+	require.Equal(t, protocol.StatusSockTimeout, f.Status)
 	require.Equal(t, NotRun, f.Delivery)
 }
 

@@ -60,6 +60,19 @@ func newPoolOf(t testing.TB, workers, maxRunning, maxPackageSize int) *pool {
 	return p
 }
 
+// crowd makes worker 0 look busy, so that calls to it share a connection.
+func (p *pool) crowd() {
+	p.t.Helper()
+	if row, _ := p.table.Current(0); !row.Accepting() || p.table.Closed() {
+		return
+	}
+	for range ownCalls {
+		row, ok := p.client.chooser.Pick()
+		require.True(p.t, ok)
+		p.t.Cleanup(func() { p.client.chooser.Done(row) })
+	}
+}
+
 func (p *pool) path(index int) string { return filepath.Join(p.dir, strconv.Itoa(index)+".sock") }
 
 func (p *pool) listen(index int) *net.UnixListener {
@@ -90,14 +103,14 @@ func (p *pool) worker(index int, handle handler) *fake {
 // raw starts a fake worker that does nothing on a connection but what greet does.
 func (p *pool) raw(index int, greet func(*fakeConn) error) *fake {
 	p.t.Helper()
-	return p.start(&fake{index: index, generation: 1, listener: p.listen(index), row: p.row(index, 1), greet: greet})
+	return p.run(&fake{index: index, generation: 1, listener: p.listen(index), row: p.row(index, 1), greet: greet})
 }
 
 func (p *pool) serve(index int, generation uint64, l *net.UnixListener, row sharedstate.Row, handle handler) *fake {
-	return p.start(&fake{index: index, generation: generation, row: row, listener: l, handle: handle})
+	return p.run(&fake{index: index, generation: generation, row: row, listener: l, handle: handle})
 }
 
-func (p *pool) start(f *fake) *fake {
+func (p *pool) run(f *fake) *fake {
 	f.t, f.stopped = p.t, make(chan struct{})
 	f.tasks.Go(f.accept)
 	p.t.Cleanup(f.close)

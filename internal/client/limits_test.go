@@ -129,7 +129,7 @@ func TestStoppedWorkersHoldNobodyPastTheDeadline_Row68(t *testing.T) {
 }
 
 // cpuTime is what this process has used, in user mode and in the kernel.
-func cpuTime(t *testing.T) time.Duration {
+func cpuTime(t testing.TB) time.Duration {
 	var u syscall.Rusage
 	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())

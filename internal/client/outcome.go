@@ -35,7 +35,7 @@ func outOfTime(err error, sent extent, l *link) *Failure {
 	if l != nil {
 		f.Index, f.PID = l.Index, l.PID
 		where = fmt.Sprintf("while worker %d (pid %d) had not answered", l.Index, l.PID)
-		if sent != whole {
+		if f.Delivery == NotRun {
 			where = fmt.Sprintf("before worker %d (pid %d) had taken the package", l.Index, l.PID)
 		}
 	}
@@ -76,11 +76,11 @@ func (c *Client) unanswered(b *budget, l *link, e evidence, err error) (Reply, *
 
 // ending waits a little for the worker's end record, which the parent writes
 // when it has reaped the process, and says in words how the worker ended; "" where that is not known.
-func (c *Client) ending(b *budget, l *link) string {
+func (c *Client) ending(b *budget, l *link, lost int64) string {
 	if c.cfg.Describe == nil {
 		return ""
 	}
-	until := min(after(endWait), b.deadline)
+	until := min(lost+int64(endWait), b.deadline)
 	for step := time.Millisecond; ; step = min(2*step, 16*time.Millisecond) {
 		if e, ok := l.row.Ended(l.Generation); ok {
 			return c.cfg.Describe(e)
@@ -99,7 +99,7 @@ const endWait = 200 * time.Millisecond
 // lost is the failure of a call whose connection ended without an answer.
 func (c *Client) lost(b *budget, l *link, e evidence, cause error) *Failure {
 	f := &Failure{Status: protocol.StatusSockTimeout, Delivery: e.delivery(), Index: l.Index, PID: l.PID, Err: cause}
-	how := c.ending(b, l)
+	how := c.ending(b, l, e.at)
 	if how == "" {
 		how = "the connection ended"
 	}

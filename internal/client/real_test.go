@@ -237,3 +237,12 @@ func newBare(t testing.TB, n int) func() *net.UnixConn {
 		return conn
 	}
 }
+
+// bytesOf is the result of the echo task.
+func bytesOf(r Reply) string {
+	var b []byte
+	if err := codec.Decode(r.Data, &b); err != nil {
+		return err.Error()
+	}
+	return string(b)
+}

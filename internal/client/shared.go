@@ -7,6 +7,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/protocol"
 	"github.com/taskd-go/task/sharedstate"
 )
@@ -202,7 +203,7 @@ func (s *shared) failLocked(w *waiter, err error) {
 	delete(s.waiting, w.id)
 	w.response, w.err = protocol.Response{}, err
 	w.evidence = evidence{
-		shared: true, sent: s.extentLocked(w), end: endOf(err), id: w.id,
+		shared: true, sent: s.extentLocked(w), end: endOf(err), id: w.id, at: sys.Now(),
 		readKnown: s.noticed, lastRead: s.lastRead,
 	}
 }

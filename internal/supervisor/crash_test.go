@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/taskd-go/task/internal/sys"
 )
 
 func TestCrashedWorkerIsReplacedAtOnce(t *testing.T) {
@@ -162,15 +164,27 @@ func TestEndingThreadsKillNoWorker_Row43(t *testing.T) {
 	assert.Equal(t, 1, p.count(func(e Event) bool { return e.Kind == EventExited }))
 }
 
-// A pid that was reaped is never signalled again: what was said of a dead process goes nowhere.
+// A pid that was reaped is never signalled again: the handle knows that its process is gone.
 func TestReapedProcessIsNotSignalled_Row39(t *testing.T) {
-	p := startPool(t)
+	e := testEnv()
+	var mu sync.Mutex
+	handles := make(map[int]*sys.Process)
+	fork := e.start
+	e.start = func(s sys.Spawn) (*sys.Process, error) {
+		p, err := fork(s)
+		if err == nil {
+			mu.Lock()
+			handles[p.PID()] = p
+			mu.Unlock()
+		}
+		return p, err
+	}
+	p, err := tryPool(t, e)
+	require.NoError(t, err)
 	pid := p.pid(0)
 	p.ask(0, "exit 1")
-	e := p.waitExit(pid)
-	assert.False(t, p.post(channelClosed{key{0, e.Generation}}) && p.count(func(e Event) bool { return e.PID == pid && e.Kind == EventExited }) != 1)
-	p.waitReady(0, e.Generation)
-	for _, pid := range children() {
-		assert.NotEqual(t, strconv.Itoa(e.PID), pid)
-	}
+	p.waitExit(pid)
+	mu.Lock()
+	defer mu.Unlock()
+	require.ErrorIs(t, handles[pid].Signal(syscall.SIGTERM), os.ErrProcessDone)
 }

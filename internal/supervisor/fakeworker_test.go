@@ -39,7 +39,9 @@ type fakeWorker struct {
 	row      sharedstate.Row
 	listener *net.UnixListener
 	deaf     bool // ignores drains
-	wait     sync.WaitGroup
+
+	accepting chan struct{}  // closed when it accepts no more
+	wait      sync.WaitGroup // for the connections
 }
 
 // work is the life of a worker process.
@@ -138,23 +140,28 @@ func (w *fakeWorker) boot(behaviour string) int {
 
 func (w *fakeWorker) accept() {
 	must(sys.Relisten(w.listener))
-	w.wait.Go(func() {
+	w.accepting = make(chan struct{})
+	go func() {
+		defer close(w.accepting)
 		for {
 			c, err := w.listener.Accept()
 			if err != nil {
 				return
 			}
-			go w.serve(c)
+			w.wait.Go(func() { w.serve(c) })
 		}
-	})
+	}()
 	w.say(control.Message{Kind: control.KindAccepting})
 }
 
 func (w *fakeWorker) drain() int {
 	w.row.SetAccepting(false)
 	w.listener.Close()
-	w.wait.Wait()
+	if w.accepting != nil {
+		<-w.accepting
+	}
 	w.say(control.Message{Kind: control.KindStopped})
+	w.wait.Wait()
 	for w.row.Running() > 0 {
 		time.Sleep(time.Millisecond)
 	}

@@ -3,7 +3,6 @@ package supervisor
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -96,19 +95,19 @@ func (f *files) listen(path string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// watch begins to notice that socket files are removed. Where the system has no
-// watch to give, the pool does without.
-func (f *files) watch(workers int) {
+// watch begins to notice that socket files are removed. A pool does without it
+// where the system has no watch to give.
+func (f *files) watch(workers int) error {
 	names := []string{filepath.Base(PoolSocketPath(f.dir, f.name))}
 	for i := range workers {
 		names = append(names, workerSocket(f.name, strconv.Itoa(i)))
 	}
 	gone, stop, err := sys.WatchGone(f.dir, names)
 	if err != nil {
-		slog.Default().Warn("the pool will not notice when its socket files are removed", "error", err)
-		return
+		return err
 	}
 	f.gone, f.stopWatch = gone, stop
+	return nil
 }
 
 // unlink removes the sockets that are still ours.

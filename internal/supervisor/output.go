@@ -11,7 +11,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -48,36 +47,18 @@ func openOutputs(cfg Config, events *eventQueue) *outputs {
 	return &outputs{stdout: fileOutlet(cfg.Stdout, os.Stdout, events), stderr: fileOutlet(cfg.Stderr, os.Stderr, events)}
 }
 
+// fileOutlet writes to f under another number: a write to a broken pipe under number 1 or 2
+// ends a Go program, and it is not for the workers' output to end the host. A closed f gets nothing.
 func fileOutlet(f, fallback *os.File, events *eventQueue) *outlet {
 	if f == nil {
 		f = fallback
 	}
 	name := f.Name()
-	if f = duplicate(f); f == nil {
+	f, err := duplicate(f, name)
+	if err != nil {
 		return newOutlet(name, events, func(piece) {}, func() {})
 	}
 	return newOutlet(name, events, func(p piece) { _, _ = f.Write(p.data) }, func() { f.Close() })
-}
-
-// duplicate returns f under another number, nil when it is closed: a write to a broken pipe under number 1 or 2 ends a Go
-// program, and it is not for the workers' output to end the host.
-func duplicate(f *os.File) *os.File {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return nil
-	}
-	dup := -1
-	err = raw.Control(func(fd uintptr) {
-		syscall.ForkLock.RLock()
-		defer syscall.ForkLock.RUnlock()
-		if dup, err = syscall.Dup(int(fd)); err == nil {
-			syscall.CloseOnExec(dup)
-		}
-	})
-	if err != nil || dup < 0 {
-		return nil
-	}
-	return os.NewFile(uintptr(dup), f.Name())
 }
 
 // copy reads r to its end. last, if given, keeps the end of it.

@@ -172,8 +172,11 @@ func attach(ctx context.Context, path string) (*Attachment, error) {
 	c := conn.(*net.UnixConn)
 	stop := context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })
 	a, err := receive(c)
-	if !stop() && err != nil {
-		err = errors.Join(context.Cause(ctx), err)
+	if !stop() { // the deadline may yet be set, so that the connection is of no use
+		if err == nil {
+			a.Table.Close()
+		}
+		err = context.Cause(ctx)
 	}
 	if err != nil {
 		c.Close()

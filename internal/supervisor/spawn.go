@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -39,7 +40,7 @@ func (s *Supervisor) spawn(a spawn) {
 	}
 	c := &child{key: a.key, row: row}
 	s.children[a.key] = c
-	listener, err := s.listeners[a.index].File()
+	listener, err := duplicate(s.listeners[a.index], "listener")
 	if err != nil {
 		s.todo = append(s.todo, spawnFailed{a.key, err})
 		return
@@ -216,4 +217,26 @@ func socketPair() (ours net.Conn, theirs *os.File, err error) {
 		return nil, nil, err
 	}
 	return ours, theirs, nil
+}
+
+// duplicate returns c's descriptor under another number. For a listener its own File would not do: the
+// fork would make that one blocking, and with it the sockets of all who share it.
+func duplicate(c syscall.Conn, name string) (*os.File, error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var dup int
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		syscall.ForkLock.RLock()
+		defer syscall.ForkLock.RUnlock()
+		if dup, failed = syscall.Dup(int(fd)); failed == nil {
+			syscall.CloseOnExec(dup)
+		}
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return nil, fmt.Errorf("duplicate the descriptor of %s: %w", name, err)
+	}
+	return os.NewFile(uintptr(dup), name), nil
 }

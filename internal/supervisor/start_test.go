@@ -199,7 +199,7 @@ func TestForkFailureIsRetried_Row27(t *testing.T) {
 	require.NoError(t, err)
 	broken.Store(true)
 	p.ask(0, "exit 1")
-	for range 5 {
+	for range 3 {
 		<-failures
 	}
 	failed := p.waitEvent("failed fork", func(ev Event) bool { return ev.Kind == EventSpawnFailed })

@@ -159,7 +159,9 @@ func (s *Supervisor) open() (err error) {
 	s.oomKills, _ = sys.OOMKills()
 	s.events = newEventQueue(s.cfg.OnEvent, s.cfg.Logger)
 	s.outputs = openOutputs(s.cfg, s.events)
-	s.files.watch(s.cfg.WorkerNum)
+	if err := s.files.watch(s.cfg.WorkerNum); err != nil {
+		s.events.logger.Warn("worker pool: removed socket files will not be noticed", "error", err)
+	}
 	return nil
 }
 

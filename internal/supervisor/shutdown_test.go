@@ -1,0 +1,252 @@
+package supervisor
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/taskd-go/task/sharedstate"
+)
+
+// A worker waits for its restart: Shutdown does not wait with it.
+func TestShutdownDoesNotWaitForTheBackoff_Row37(t *testing.T) {
+	flag := t.TempDir() + "/broken"
+	t.Setenv(envBehaviour, "if-file "+flag+" exit 1")
+	p := startPool(t)
+	require.NoError(t, os.WriteFile(flag, nil, 0o600))
+	p.ask(0, "exit 1")
+	p.waitEvent("a long backoff", func(e Event) bool { return e.Kind == EventDegraded })
+	began := time.Now()
+	require.NoError(t, p.shutdown())
+	assert.Less(t, time.Since(began), limit(200*time.Millisecond))
+}
+
+// limit is an upper bound of a fault row: five times as long under the race detector.
+func limit(d time.Duration) time.Duration {
+	if raceEnabled {
+		return 5 * d
+	}
+	return d
+}
+
+func TestShutdownWaitsForTasks(t *testing.T) {
+	p := startPool(t)
+	p.ask(0, "task long")
+	row, _ := p.Table().Current(0)
+	ended := make(chan error)
+	go func() { ended <- p.Shutdown(t.Context()) }()
+	eventually(t, "it drains", p.Table().Closed)
+	select {
+	case err := <-ended:
+		t.Fatalf("Shutdown returned %v while a task ran", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	row.Forget(0)
+	row.Release(sharedstate.Succeeded)
+	require.NoError(t, <-ended)
+}
+
+func TestEndOfShutdownsContextStopsTasksAndListsThem(t *testing.T) {
+	p := startPool(t)
+	p.ask(0, "task main.Sleep")
+	ctx, cancel := context.WithCancel(t.Context())
+	var others sync.WaitGroup
+	for range 3 {
+		others.Go(func() {
+			var lost *LostError
+			assert.ErrorAs(t, p.Shutdown(context.Background()), &lost)
+		})
+	}
+	eventually(t, "it drains", p.Table().Closed)
+	cancel()
+	began := time.Now()
+	err := p.Shutdown(ctx)
+	assert.Less(t, time.Since(began), limit(500*time.Millisecond))
+	require.ErrorIs(t, err, context.Canceled)
+	var lost *LostError
+	require.ErrorAs(t, err, &lost)
+	require.Len(t, lost.Tasks, 1)
+	assert.Equal(t, "main.Sleep", lost.Tasks[0].Name)
+	assert.Positive(t, lost.Tasks[0].Age)
+	assert.ErrorContains(t, err, "1 tasks were lost at shutdown: main.Sleep (task ")
+	others.Wait()
+	require.ErrorAs(t, p.Shutdown(t.Context()), &lost, "asked again")
+}
+
+func TestDrainTimeoutBoundsShutdown(t *testing.T) {
+	p := startPool(t, func(c *Config) { c.DrainTimeout = 100 * time.Millisecond })
+	p.ask(0, "task stuck")
+	var lost *LostError
+	require.ErrorAs(t, p.Shutdown(t.Context()), &lost)
+}
+
+func TestShutdownRefusesTheBacklogOfADeadIndex(t *testing.T) {
+	flag := t.TempDir() + "/broken"
+	t.Setenv(envBehaviour, "if-file "+flag+" exit 1")
+	e := testEnv()
+	var mu sync.Mutex
+	refused := make(map[int]int)
+	e.refuse = func(l *net.UnixListener, index, _ int, _ time.Duration) {
+		_ = l.SetDeadline(time.Now().Add(10 * time.Millisecond))
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.Close()
+			mu.Lock()
+			refused[index]++
+			mu.Unlock()
+		}
+	}
+	p, err := tryPool(t, e)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(flag, nil, 0o600))
+	p.ask(0, "exit 1")
+	p.waitEvent("a backoff", func(e Event) bool { return e.Kind == EventDegraded })
+	for range 3 {
+		c, err := net.Dial("unix", SocketPath(p.cfg.TempDir, "T", 0))
+		require.NoError(t, err)
+		defer c.Close()
+	}
+	require.NoError(t, p.shutdown())
+	assert.Equal(t, 3, refused[0])
+}
+
+func TestOnEventMayShutDown(t *testing.T) {
+	var p *testPool
+	ended := make(chan error, 1)
+	up := make(chan struct{})
+	p = startPool(t, func(c *Config) {
+		c.OnEvent = func(e Event) {
+			if e.Kind == EventExited && e.Reason == Crashed {
+				<-up
+				ended <- p.Shutdown(context.Background())
+			}
+		}
+	})
+	close(up)
+	p.ask(0, "exit 1")
+	select {
+	case err := <-ended:
+		require.NoError(t, err)
+	case <-time.After(patience):
+		t.Fatal("Shutdown from OnEvent does not return")
+	}
+}
+
+func TestSlowOnEventDropsAndCounts(t *testing.T) {
+	release := make(chan struct{})
+	var got []Event
+	q := newEventQueue(func(e Event) {
+		<-release
+		got = append(got, e)
+	}, slog.New(slog.DiscardHandler))
+	for i := range maxEvents + 100 {
+		q.put(Event{Kind: EventReady, Reason: Started, Index: i})
+	}
+	close(release)
+	for q.settle(); len(q.waiting) > 0; {
+		q.settle()
+	}
+	q.put(Event{Kind: EventReady, Reason: Started, Index: -1})
+	q.close()
+	<-q.ended
+	kept := len(got) - 1
+	assert.GreaterOrEqual(t, kept, maxEvents)
+	for i, e := range got[:kept] {
+		assert.Equal(t, i, e.Index, "in order")
+	}
+	assert.EqualValues(t, maxEvents+100-kept, got[kept].Dropped)
+}
+
+func TestLoggedOutputIsTaggedAndCut(t *testing.T) {
+	var buf lockedBuffer
+	p := startPool(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&buf, nil)) })
+	pid := p.ask(0, "who")
+	p.ask(0, "print hello")
+	eventually(t, "the line is logged", func() bool {
+		return strings.Contains(buf.String(), "msg=hello worker=0 pid="+pid+" stream=stdout")
+	})
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func TestAttachReadsTheTableUntilThePoolEnds(t *testing.T) {
+	p := startPool(t)
+	a, err := Attach(t.Context(), p.cfg.TempDir, "T")
+	require.NoError(t, err)
+	defer a.Table.Close()
+	assert.Equal(t, p.cfg.Settings, a.Settings)
+	assert.Equal(t, p.pid(1), a.Table.Status()[1].PID)
+	select {
+	case <-a.Gone:
+		t.Fatal("gone while the pool lives")
+	default:
+	}
+	require.NoError(t, p.shutdown())
+	<-a.Gone
+	require.NoError(t, a.Close())
+	_, err = Attach(t.Context(), p.cfg.TempDir, "T")
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestAttachmentCanBeClosed(t *testing.T) {
+	p := startPool(t)
+	a, err := Attach(t.Context(), p.cfg.TempDir, "T")
+	require.NoError(t, err)
+	require.NoError(t, a.Close())
+	require.NoError(t, a.Table.Close())
+}
+
+// Connections to the pool's socket that say nothing or garbage harm nobody.
+func TestSilentAndGarbageClientsHarmNothing_Row78(t *testing.T) {
+	p := startPool(t)
+	for i := range 200 {
+		c, err := net.Dial("unix", PoolSocketPath(p.cfg.TempDir, "T"))
+		require.NoError(t, err)
+		defer c.Close()
+		if i%2 == 0 {
+			_, _ = c.Write([]byte(strings.Repeat("\xff", 1000)))
+		}
+	}
+	a, err := Attach(t.Context(), p.cfg.TempDir, "T")
+	require.NoError(t, err)
+	require.NoError(t, a.Close())
+	require.NoError(t, a.Table.Close())
+}
+
+func TestRemovedPoolSocketIsBack_Row17(t *testing.T) {
+	p := startPool(t)
+	require.NoError(t, os.Remove(PoolSocketPath(p.cfg.TempDir, "T")))
+	eventually(t, "attaching works again", func() bool {
+		a, err := Attach(t.Context(), p.cfg.TempDir, "T")
+		if err != nil {
+			return false
+		}
+		return assert.NoError(t, a.Close()) && assert.NoError(t, a.Table.Close())
+	})
+}
