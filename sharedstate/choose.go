@@ -19,7 +19,11 @@ type Chooser struct {
 
 // NewChooser makes the one chooser of a process for t. It is to be closed before t is.
 func NewChooser(t *Table) *Chooser {
-	return &Chooser{t: t, inFlight: make([]atomic.Int32, t.Rows())}
+	return &Chooser{
+		t:        t,
+		inFlight: make([]atomic.Int32, t.Rows()),
+		queue:    queue{recheck: defaultRecheck},
+	}
 }
 
 // Pick chooses a row and takes one of our own in-flight counts on it, which Done
@@ -53,37 +57,56 @@ func (c *Chooser) take(n int) bool {
 	}
 }
 
-// leastLoaded returns the number of the row to take, -1 when none is free. Of
-// equal loads the smallest hash wins, under a new seed each time, which makes
-// each of the least loaded equally likely.
+// probes is how many rows are tried for an idle one before all are compared.
+const probes = 2
+
+// leastLoaded returns the number of the row to take, -1 when none is free. No
+// load is smaller than none, so an idle row that is met by chance is as good as
+// one found by comparing all, and each idle row is met equally often.
 func (c *Chooser) leastLoaded() int {
+	random := rand.Uint64()
+	for range probes {
+		i := (random >> 32 * uint64(len(c.t.current))) >> 32
+		if n, load := c.loadOf(int(i)); load == 0 {
+			return n
+		}
+		random = random<<32 | random>>32
+	}
+	return c.scan(random)
+}
+
+// loadOf returns the row of an index and its load; more than any limit when it takes no calls.
+func (c *Chooser) loadOf(index int) (n int, load uint32) {
+	r, ok := c.t.Current(index)
+	if !ok {
+		return -1, math.MaxUint32
+	}
+	return r.Number(), max(r.hot().load.Load()^acceptingBit, uint32(c.inFlight[r.n].Load()))
+}
+
+// scan compares all rows by a key: the load, and below it a hash under a new
+// seed each time, which makes each of the least loaded equally likely.
+func (c *Chooser) scan(seed uint64) int {
 	// Locals: the compiler reads fields again after every atomic load.
 	current, hot, inFlight := c.t.current, c.t.hot, c.inFlight[:len(c.t.hot)]
-	seed := rand.Uint64()
-	least, leastHash, row := c.t.maxRunning-1, uint32(math.MaxUint32), -1
+	least, row := uint64(c.t.maxRunning)<<32, -1
 	for i := range current {
 		n := int(current[i].Load()) - 1
 		if uint(n) >= uint(len(hot)) {
 			continue
 		}
 		// A row that does not accept gets the top bit set: more than any limit.
-		load := hot[n].load.Load() ^ acceptingBit
-		load = max(load, uint32(inFlight[n].Load()))
-		if load > least {
+		load := uint64(hot[n].load.Load() ^ acceptingBit)
+		if load > least>>32 {
 			continue
 		}
-		hash := mix(seed + uint64(i)*0x9e3779b97f4a7c15)
-		if load < least || hash <= leastHash {
-			least, leastHash, row = load, hash, n
+		load = max(load, uint64(inFlight[n].Load()))
+		seed += 0x9e3779b97f4a7c15
+		if key := load<<32 | seed*seed>>32; key < least {
+			least, row = key, n
 		}
 	}
 	return row
-}
-
-func mix(x uint64) uint32 {
-	x ^= x >> 30
-	x *= 0xbf58476d1ce4e5b9
-	return uint32(x >> 32)
 }
 
 // Done gives back what Pick or PickWait took on r, exactly once, and wakes this process's waiters.

@@ -2,6 +2,7 @@ package sharedstate
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -164,39 +165,37 @@ func TestPickAllocatesNothing(t *testing.T) {
 
 func BenchmarkChoose(b *testing.B) {
 	for _, workers := range []int{4, 512} {
-		c := loadedChooser(b, workers)
-		b.Run(fmt.Sprint(workers), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				r, _ := c.Pick()
-				c.Done(r)
-			}
-		})
-	}
-}
-
-func BenchmarkChooseParallel(b *testing.B) {
-	for _, workers := range []int{4, 512} {
-		c := loadedChooser(b, workers)
-		b.Run(fmt.Sprint(workers), func(b *testing.B) {
-			b.ReportAllocs()
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
+		for name, busy := range map[string]bool{"idle": false, "busy": true} {
+			c := someChooser(b, workers, busy)
+			b.Run(fmt.Sprintf("%d/%s", workers, name), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
 					r, _ := c.Pick()
 					c.Done(r)
 				}
 			})
-		})
+			b.Run(fmt.Sprintf("%d/%s/parallel", workers, name), func(b *testing.B) {
+				b.ReportAllocs()
+				b.RunParallel(func(pb *testing.PB) {
+					for pb.Next() {
+						r, _ := c.Pick()
+						c.Done(r)
+					}
+				})
+			})
+		}
 	}
 }
 
-// loadedChooser has workers with unlike loads, two of every five the smallest.
-func loadedChooser(b *testing.B, workers int) *Chooser {
+// someChooser has idle workers, or busy ones with three unlike loads.
+func someChooser(b *testing.B, workers int, busy bool) *Chooser {
 	table := newTestTable(b, workers, 128)
 	for i := range workers {
 		r := serving(b, table, i, 1)
-		for range 1 + i%5/2 {
-			r.Admit()
+		if busy {
+			for range 1 + rand.IntN(3) {
+				r.Admit()
+			}
 		}
 	}
 	return NewChooser(table)

@@ -1,5 +1,7 @@
 package sharedstate
 
+import "runtime"
+
 // ConnOpen takes a place for a connection; -1 when all 128 are taken. The worker's own.
 func (r Row) ConnOpen() (place int) {
 	place = claim(r.maps().conns[:], maxConns)
@@ -28,6 +30,7 @@ func (r Row) ConnClose(place int) {
 // LastRead finds the greatest id noted in the row, of a process dead or alive,
 // with the same high 32 bits as id: those name the connection.
 func (r Row) LastRead(id uint64) (last uint64, ok bool) {
+	defer runtime.KeepAlive(r.t)
 	slots := &r.t.conns[r.n]
 	for place := range slots {
 		if noted := slots[place].Load(); noted != 0 && noted>>32 == id>>32 {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"iter"
 	"math/bits"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/taskd-go/task/internal/sys"
@@ -47,6 +48,7 @@ func (r Row) Forget(place int) {
 // Tasks lists the records, of a dead row those that its process left. A record
 // that is written or cleared meanwhile may be missing, but none is shown that never was.
 func (r Row) Tasks() []InFlight {
+	defer runtime.KeepAlive(r.t)
 	var tasks []InFlight
 	records := r.records()
 	for place := range taken(r.maps().tasks[:]) {

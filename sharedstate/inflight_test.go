@@ -64,7 +64,8 @@ func TestRecordsRunOut(t *testing.T) {
 }
 
 func TestRecordsOfConcurrentTasksStayApart(t *testing.T) {
-	table := newTestTable(t, 1, 70)
+	table := newTestTable(t, 1, 2)
+	name := func(id uint64) string { return strings.Repeat(fmt.Sprintf("%8d", id%1e8), 6) }
 	r := serving(t, table, 0, 1)
 	var all sync.WaitGroup
 	stop := make(chan struct{})
@@ -72,7 +73,7 @@ func TestRecordsOfConcurrentTasksStayApart(t *testing.T) {
 	reader.Go(func() {
 		for {
 			for _, task := range r.Tasks() {
-				if task.Name != fmt.Sprint("task ", task.TaskID) {
+				if task.Name != name(task.TaskID) {
 					t.Errorf("record %+v", task)
 				}
 			}
@@ -83,11 +84,11 @@ func TestRecordsOfConcurrentTasksStayApart(t *testing.T) {
 			}
 		}
 	})
-	for range 8 {
+	for range 2 {
 		all.Go(func() {
-			for range 500 {
+			for range 20_000 {
 				id := table.NextTaskID()
-				r.Forget(r.Record(id, fmt.Sprint("task ", id)))
+				r.Forget(r.Record(id, name(id)))
 			}
 		})
 	}

@@ -16,7 +16,7 @@ const (
 
 	cacheLine = 64
 
-	maxWorkers = 1 << 12
+	maxWorkers = 512
 	maxPlaces  = 1024 // in-flight records a row
 	maxConns   = 128  // connection slots a row
 	nameBytes  = 48   // of a task in its in-flight record

@@ -1,6 +1,7 @@
 package sharedstate
 
 import (
+	"runtime"
 	"time"
 )
 
@@ -128,6 +129,7 @@ const patience = 250 * time.Millisecond
 // consistent runs read until no change fell into it. When a change makes no
 // progress for patience it takes what it can read: a parent that died there must hold up nobody.
 func (t *Table) consistent(read func()) {
+	defer runtime.KeepAlive(t) // or the memory may go while it is read
 	var stuck uint32
 	var since time.Time
 	for {

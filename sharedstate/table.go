@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -16,7 +17,6 @@ import (
 // method; nobody but the pool's own processes has a table that can be written.
 type Table struct {
 	file     *os.File
-	mem      []byte
 	writable bool
 
 	*header
@@ -33,7 +33,7 @@ type Table struct {
 	free []int      // the parent's; the front is the one longest free
 }
 
-// Create makes an empty table for 1 to 4096 workers of at most maxRunning tasks each.
+// Create makes an empty table for 1 to 512 workers of at most maxRunning tasks each.
 // The process that creates it is the pool's parent.
 func Create(workers, maxRunning int) (*Table, error) {
 	s, err := layoutOf(workers, maxRunning)
@@ -119,9 +119,8 @@ func readHeader(f *os.File) (sections, error) {
 
 func newTable(f *os.File, mem []byte, s sections, writable bool) *Table {
 	workers := (s.maps - s.indexes) / cacheLine
-	return &Table{
+	t := &Table{
 		file:     f,
-		mem:      mem,
 		writable: writable,
 		header:   &view[header](mem, 0, 1)[0],
 		current:  view[atomic.Uint32](mem, s.current, workers),
@@ -133,16 +132,17 @@ func newTable(f *os.File, mem []byte, s sections, writable bool) *Table {
 		records:  view[record](mem, s.record, s.rows*s.places),
 		places:   s.places,
 	}
+	// The collector does not follow pointers into mem: long readers keep t alive themselves.
+	runtime.AddCleanup(t, func(mem []byte) { _ = sys.Unmap(mem) }, mem)
+	return t
 }
 
 // File returns the table's memory, to be handed to another process; it stays the table's.
 func (t *Table) File() *os.File { return t.file }
 
-// Close unmaps the table and closes its file. Nobody may use the table, its
-// rows or its choosers afterwards.
-func (t *Table) Close() error {
-	return errors.Join(sys.Unmap(t.mem), t.file.Close())
-}
+// Close closes the table's file. The memory stays mapped as long as anything
+// refers to the table, its rows or its choosers: a late reader finds the last counts.
+func (t *Table) Close() error { return t.file.Close() }
 
 // Workers returns the number of indexes.
 func (t *Table) Workers() int { return len(t.current) }

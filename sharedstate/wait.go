@@ -20,14 +20,15 @@ type queue struct {
 	watching bool
 	closed   bool
 	watchers sync.WaitGroup
+	recheck  time.Duration
 }
 
 // A waiter gets its row through a channel that holds one, so that serving never blocks.
 type waiter struct{ row chan Row }
 
-// recheck bounds a sleep on the table: after it the watcher ends if nobody waits
+// defaultRecheck bounds a sleep on the table: after it the watcher ends if nobody waits
 // any more, and a wake-up that a dying process owed is made up for.
-const recheck = 100 * time.Millisecond
+const defaultRecheck = 100 * time.Millisecond
 
 // PickWait is Pick, but waits up to d for a free worker; callers are served in
 // order. ok is false when ctx or d ended first, or the pool or the chooser closed. However many
@@ -114,7 +115,7 @@ func (c *Chooser) watch() {
 			return
 		}
 		q.mu.Unlock()
-		sys.FutexWait(c.t.wakeWord(), seen, recheck)
+		sys.FutexWait(c.t.wakeWord(), seen, q.recheck)
 	}
 }
 

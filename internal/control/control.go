@@ -26,11 +26,13 @@ type Handover struct {
 	Build      string // build id of the parent's executable
 	ServerName string
 	TempDir    string
+	Title      string // of the process
 	Arg0       string // the program's own os.Args[0]
 	Index      int
 	Generation uint64
 	Row        int
 	Tasks      []string // names in the pool's registry
+	Allowed    []string // names that the workers may run; empty: all
 	Settings
 }
 

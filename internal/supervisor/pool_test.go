@@ -97,7 +97,6 @@ func tryPool(t *testing.T, e env, change ...func(*Config)) (*testPool, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		_ = s.Shutdown(ctx)
-		assert.NoError(t, s.Table().Close())
 	})
 	return p, nil
 }

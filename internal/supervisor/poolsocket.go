@@ -211,9 +211,9 @@ func receive(c *net.UnixConn) (*Attachment, error) {
 	return &a, nil
 }
 
-// Close ends the connection. The table stays mapped for whoever still reads it: its owner closes it.
+// Close ends the connection. The table can still be read.
 func (a *Attachment) Close() error {
-	err := a.conn.Close()
+	err := errors.Join(a.conn.Close(), a.Table.Close())
 	<-a.Gone
 	return err
 }

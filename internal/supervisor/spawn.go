@@ -96,10 +96,9 @@ func (s *Supervisor) fork(c *child, exe, listener *os.File, p *pipes) error {
 		return err
 	}
 	defer theirs.Close()
-	title := fmt.Sprintf("%s.TaskWorker.%d", s.cfg.ServerName, c.index)
 	proc, err := s.env.start(sys.Spawn{
 		Exe:   exe,
-		Argv:  append([]string{title}, os.Args[1:]...),
+		Argv:  append([]string{s.title(c.index)}, os.Args[1:]...),
 		Env:   workerEnv(os.Environ(), s.cfg.Env, s.cfg.ServerName),
 		Files: []*os.File{null, p.stdout.w, p.stderr.w, control.FDControl: theirs, control.FDTable: s.table.File(), control.FDListener: listener},
 	})
@@ -115,6 +114,11 @@ func (s *Supervisor) fork(c *child, exe, listener *os.File, p *pipes) error {
 	return nil
 }
 
+// title is what ps -f shows of a worker.
+func (s *Supervisor) title(index int) string {
+	return fmt.Sprintf("%s.TaskWorker.%d", s.cfg.ServerName, index)
+}
+
 func (s *Supervisor) handover(c *child) *control.Handover {
 	return &control.Handover{
 		Version:    control.Version,
@@ -125,7 +129,9 @@ func (s *Supervisor) handover(c *child) *control.Handover {
 		Index:      c.index,
 		Generation: c.generation,
 		Row:        c.row.Number(),
+		Title:      s.title(c.index),
 		Tasks:      s.cfg.Tasks,
+		Allowed:    s.cfg.Allowed,
 		Settings:   s.cfg.Settings,
 	}
 }

@@ -26,6 +26,7 @@ type Config struct {
 	StartTimeout        time.Duration
 	Env                 []string     // allow-list of names; nil: all
 	Tasks               []string     // registry names
+	Allowed             []string     // names that the workers may run; empty: all
 	Logger              *slog.Logger // nil: events go to slog.Default(), the workers' output to Stdout and Stderr
 	OnEvent             func(Event)
 	Stdout, Stderr      *os.File // nil: the process's own
@@ -81,7 +82,7 @@ func openExecutable() (*os.File, error) {
 
 // Start takes the pool's name, binds the listeners, spawns the workers, and returns when every one accepts, or with an
 // error that holds the failing worker's last words and exit status, everything
-// cleaned up. ctx bounds the boot only. The table outlives Shutdown: its owner closes it when nobody reads it any more.
+// cleaned up. ctx bounds the boot only. The table can be read after Shutdown too.
 func Start(ctx context.Context, cfg Config) (*Supervisor, error) {
 	return start(ctx, cfg, systemEnv())
 }
@@ -121,7 +122,7 @@ func start(ctx context.Context, cfg Config, e env) (*Supervisor, error) {
 	}
 	<-s.over
 	s.events.settle()
-	return nil, errors.Join(fmt.Errorf("start the pool: %w", err), s.table.Close())
+	return nil, fmt.Errorf("start the pool: %w", err)
 }
 
 func (s *Supervisor) booted(ctx context.Context) error {
@@ -164,7 +165,7 @@ func (s *Supervisor) open() (err error) {
 	return nil
 }
 
-// release gives back what open took, but for the table.
+// release gives back what open took. The table can still be read.
 func (s *Supervisor) release() {
 	if s.outputs != nil {
 		s.outputs.close()
@@ -183,7 +184,8 @@ func (s *Supervisor) release() {
 	}
 	if s.events != nil {
 		s.events.close()
-	} else if s.table != nil {
+	}
+	if s.table != nil {
 		s.table.Close()
 	}
 }
@@ -217,7 +219,7 @@ func (s *Supervisor) Reload(ctx context.Context) error {
 	return nil
 }
 
-// Shutdown drains and ends the pool: nothing new is accepted, tasks go on for at most DrainTimeout, and when it returns no process, no file and no descriptor but the table's
+// Shutdown drains and ends the pool: nothing new is accepted, tasks go on for at most DrainTimeout, and when it returns no process, no file and no descriptor
 // is left. Call it any number of times, from any goroutine: all wait for the one drain. The
 // end of any caller's ctx stops what still runs, and that caller's error wraps ctx's. A *LostError lists the tasks that were running when their process ended.
 func (s *Supervisor) Shutdown(ctx context.Context) error {

@@ -38,6 +38,9 @@ func SendFile(c *net.UnixConn, msg []byte, f *os.File) error {
 func RecvFile(c *net.UnixConn, buf []byte) (n int, f *os.File, err error) {
 	oob := make([]byte, unix.CmsgSpace(maxPassed*4))
 	n, oobn, _, _, err := c.ReadMsgUnix(buf, oob)
+	if errors.Is(err, io.EOF) {
+		return 0, nil, io.EOF
+	}
 	if err != nil {
 		return n, nil, fmt.Errorf("receive descriptor: %w", err)
 	}
@@ -46,9 +49,6 @@ func RecvFile(c *net.UnixConn, buf []byte) (n int, f *os.File, err error) {
 		return n, nil, fmt.Errorf("receive descriptor: %w", err)
 	}
 	if len(fds) == 0 {
-		if n == 0 {
-			return 0, nil, io.EOF
-		}
 		return n, nil, fmt.Errorf("receive descriptor: a message of %d bytes came without one", n)
 	}
 	for _, extra := range fds[1:] {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 )
@@ -50,13 +51,38 @@ func Start(s Spawn) (*Process, error) {
 	if env == nil {
 		env = []string{} // nil would mean: all of ours
 	}
-	attr := &syscall.SysProcAttr{Setpgid: true}
-	pidfd := wantPidFD(attr)
-	proc, err := os.StartProcess(path, s.Argv, &os.ProcAttr{Env: env, Files: s.Files, Sys: attr})
+	fds, err := numbers(s.Files)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", s.Argv[0], err)
 	}
-	return &Process{proc: proc, exit: newExitWatch(proc.Pid, pidfd)}, nil
+	attr := &syscall.SysProcAttr{Setpgid: true}
+	pidfd := wantPidFD(attr)
+	pid, _, err := syscall.StartProcess(path, s.Argv, &syscall.ProcAttr{Env: env, Files: fds, Sys: attr})
+	runtime.KeepAlive(s.Files)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", s.Argv[0], err)
+	}
+	proc, err := os.FindProcess(pid)
+	if err != nil { // never on a Unix system
+		return nil, fmt.Errorf("start %s: %w", s.Argv[0], err)
+	}
+	return &Process{proc: proc, exit: newExitWatch(pid, pidfd)}, nil
+}
+
+// numbers returns the descriptors of files. os.StartProcess would take them by
+// File.Fd, which makes a descriptor blocking, and with it a listener that other processes share.
+func numbers(files []*os.File) ([]uintptr, error) {
+	fds := make([]uintptr, len(files))
+	for i, f := range files {
+		fds[i] = ^uintptr(0)
+		if f == nil {
+			continue
+		}
+		if err := control(f, func(fd int) error { fds[i] = uintptr(fd); return nil }); err != nil {
+			return nil, err
+		}
+	}
+	return fds, nil
 }
 
 // PID returns the process id, which may name another process after Reap.

@@ -1,15 +1,14 @@
 package sys
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"syscall"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -17,12 +16,19 @@ const limit = 10 * time.Second
 
 // helpers are what the test binary does when it is started again as another process.
 var helpers = map[string]func(args []string) int{
-	"exit":  func([]string) int { return 7 },
-	"sleep": func([]string) int { return sleep() },
-	"clock": func([]string) int { fmt.Println(Now()); return 0 },
+	"exit":    func([]string) int { return 7 },
+	"sleep":   sleep,
+	"clock":   func([]string) int { fmt.Println(Now()); return 0 },
+	"family":  family,
+	"titled":  titled,
+	"adopt":   adopt,
+	"read":    func([]string) int { return readFile(3) },
+	"futex":   futex,
+	"lock":    lock,
+	"connect": connect,
 }
 
-func sleep() int {
+func sleep([]string) int {
 	fmt.Println("ready")
 	time.Sleep(time.Hour)
 	return 0
@@ -40,12 +46,34 @@ func helperEnv(name string) []string {
 	return append(os.Environ(), "SYS_TEST_HELPER="+name, "GORACE=atexit_sleep_ms=0")
 }
 
+// output runs a helper to its end and returns what it printed.
+func output(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	return string(out)
+}
+
 func helperCommand(t *testing.T, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = helperEnv(name)
 	cmd.Stderr = os.Stderr
 	return cmd
+}
+
+// startTold starts a helper and returns when it has printed its first line.
+func startTold(t *testing.T, name string, files ...*os.File) (p *Process, line string, out *bufio.Reader) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	t.Cleanup(func() { r.Close() })
+	p = startHelper(t, name, w, files...)
+	require.NoError(t, w.Close())
+	out = bufio.NewReader(r)
+	line, err = out.ReadString('\n')
+	require.NoError(t, err)
+	return p, strings.TrimSpace(line), out
 }
 
 // startHelper starts a helper through Start, with files as its descriptors from 3 on.
@@ -87,33 +115,4 @@ func async(f func()) <-chan struct{} {
 		f()
 	}()
 	return done
-}
-
-func TestExitCodeAndSignal(t *testing.T) {
-	p := startHelper(t, "exit", nil)
-	within(t, "the exit", async(p.Exited))
-	assert.NoError(t, p.Signal(syscall.Signal(0)), "ended, but not reaped: the handle still means it")
-	state, ok := p.Reap()
-	assert.True(t, ok)
-	assert.Equal(t, ExitState{Code: 7}, state)
-	assert.ErrorIs(t, p.Signal(syscall.SIGKILL), os.ErrProcessDone)
-	again, ok := p.Reap()
-	assert.True(t, ok)
-	assert.Equal(t, state, again)
-
-	p = startHelper(t, "sleep", nil)
-	require.NoError(t, p.Signal(syscall.SIGKILL))
-	state, ok = p.Reap()
-	assert.True(t, ok)
-	assert.Equal(t, ExitState{Signal: 9}, state)
-}
-
-func TestListenIsPrivateFromTheStart(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s")
-	l, err := Listen(path)
-	require.NoError(t, err)
-	defer l.Close()
-	st, err := os.Stat(path)
-	require.NoError(t, err)
-	assert.Equal(t, os.FileMode(0o600)|os.ModeSocket, st.Mode())
 }

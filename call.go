@@ -1,0 +1,146 @@
+package task
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/taskd-go/task/internal/client"
+	"github.com/taskd-go/task/internal/codec"
+	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/protocol"
+)
+
+// A Caller hands tasks to a pool. *Task and *Client are Callers.
+type Caller interface {
+	// Async hands r to a worker and returns its task id once the worker has accepted it.
+	// It does not wait for the run.
+	Async(ctx context.Context, r Runner, opts ...CallOption) (taskID uint64, err error)
+	// Sync hands r to a worker and waits for what its Run returns.
+	Sync(ctx context.Context, r Runner, opts ...CallOption) (Result, error)
+	// AsyncMany and SyncMany deliver each of rs once. The answers have the order of rs.
+	AsyncMany(ctx context.Context, rs []Runner, opts ...CallOption) []Outcome
+	SyncMany(ctx context.Context, rs []Runner, opts ...CallOption) []Outcome
+	// Status lists the workers by index.
+	Status() []WorkerStatus
+}
+
+var _, _ Caller = (*Task)(nil), (*Client)(nil)
+
+// newCall makes the package that carries r, which deliver then sends.
+func newCall(typ protocol.Type, timeout time.Duration, r Runner, opts []CallOption, registered bool) (client.Call, error) {
+	if r == nil {
+		return client.Call{}, refused(ErrIllegalPackage, nil, "nil is not a task")
+	}
+	name, args, known := nameAndArgs(r)
+	if registered && !known {
+		return client.Call{}, refused(ErrIllegalPackage, nil, "task %s is not registered in this program", display(name, r))
+	}
+	if name == "" {
+		return client.Call{}, refused(ErrIllegalPackage, nil, "task %s is not registered in this program: use Named", display(name, r))
+	}
+	o := callOptions{timeout: timeout}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if o.soft < 0 || o.hard < 0 {
+		return client.Call{}, refused(ErrIllegalPackage, nil, "WithTimeLimit(%v, %v): a limit must not be negative", o.soft, o.hard)
+	}
+	call := client.Call{
+		Type:     typ,
+		Task:     name,
+		Meta:     o.meta,
+		Soft:     o.soft,
+		Hard:     o.hard,
+		Deadline: after(o.timeout),
+		Wait:     o.wait,
+		Cancel:   o.cancel,
+	}
+	if args != nil {
+		call.Payload = func(dst []byte) ([]byte, error) { return codec.Append(dst, args) }
+	}
+	return call, nil
+}
+
+// after returns now + d on the clock that all processes of the host share,
+// without overflow; 0, which is no deadline, when d <= 0.
+func after(d time.Duration) int64 {
+	if d <= 0 {
+		return 0
+	}
+	now := sys.Now()
+	if int64(d) > math.MaxInt64-now {
+		return math.MaxInt64
+	}
+	return now + int64(d)
+}
+
+// deliverer sends the calls of a Task or of a Client.
+type deliverer struct {
+	client     *client.Client
+	registered bool // this program's registry is the pool's
+}
+
+func (d deliverer) async(ctx context.Context, timeout time.Duration, r Runner, opts []CallOption) (uint64, error) {
+	reply, err := d.one(ctx, protocol.Async, timeout, r, opts)
+	return reply.TaskID, err
+}
+
+func (d deliverer) sync(ctx context.Context, r Runner, opts []CallOption) (Result, error) {
+	reply, err := d.one(ctx, protocol.Sync, defaultSyncTimeout, r, opts)
+	return Result{reply.Data}, err
+}
+
+func (d deliverer) one(ctx context.Context, typ protocol.Type, timeout time.Duration, r Runner, opts []CallOption) (client.Reply, error) {
+	call, err := newCall(typ, timeout, r, opts, d.registered)
+	if err != nil {
+		return client.Reply{}, err
+	}
+	reply, failure := d.client.Do(ctx, &call)
+	if failure != nil {
+		return client.Reply{}, failed(failure)
+	}
+	return reply, nil
+}
+
+// many delivers the runners that make a call; the others have failed already.
+func (d deliverer) many(ctx context.Context, typ protocol.Type, timeout time.Duration, rs []Runner, opts []CallOption) []Outcome {
+	outcomes := make([]Outcome, len(rs))
+	calls := make([]client.Call, 0, len(rs))
+	place := make([]int, 0, len(rs))
+	for i, r := range rs {
+		call, err := newCall(typ, timeout, r, opts, d.registered)
+		if err != nil {
+			outcomes[i].Err = err
+			continue
+		}
+		calls = append(calls, call)
+		place = append(place, i)
+	}
+	replies, failures := d.client.Many(ctx, calls)
+	for n, i := range place {
+		if failures[n] != nil {
+			outcomes[i].Err = failed(failures[n])
+			continue
+		}
+		outcomes[i] = Outcome{TaskID: replies[n].TaskID, Result: Result{replies[n].Data}}
+	}
+	return outcomes
+}
+
+// none is the outcome of every one of n calls that cannot be made.
+func none(n int, err error) []Outcome {
+	outcomes := make([]Outcome, n)
+	for i := range outcomes {
+		outcomes[i].Err = err
+	}
+	return outcomes
+}
+
+func display(name string, r Runner) string {
+	if name != "" {
+		return name
+	}
+	return fmt.Sprintf("%T", r)
+}

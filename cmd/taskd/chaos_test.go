@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/taskd-go/task"
+)
+
+// Chaos: random kill -9, -STOP, -TERM of workers under load, then 1,000 calls
+// all succeed and every slot ran some.
+func TestChaosEndsWell_Row28(t *testing.T) {
+	code, stdout, stderr := taskd(t, t.TempDir(), "chaos", "--duration", "2s", "--workers", "2", "--seed", "7")
+	assert.Zero(t, code, stdout+stderr)
+	assert.Contains(t, stdout, "afterwards: 1000 of 1000 calls succeeded")
+	assert.Contains(t, stdout, "all is well")
+}
+
+func TestAnswersAreHeldAgainstTheirMarkers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "markers")
+	m, err := newMarkers(path)
+	require.NoError(t, err)
+	defer m.close()
+	require.NoError(t, mark(path, 3))
+	assert.True(t, m.ran(3))
+	for _, id := range []int64{0, 2, 4, 1 << 20} {
+		assert.False(t, m.ran(id), id)
+	}
+
+	for name, c := range map[string]struct {
+		answer answer
+		off    bool
+	}{
+		"ran, and did":                  {answer{3, claimsRan, 0}, false},
+		"ran, but did not":              {answer{4, claimsRan, 0}, true},
+		"not run, and did not":          {answer{4, claimsNotRun, task.ErrProcessBusy}, false},
+		"not run, but did":              {answer{3, claimsNotRun, task.ErrSockTimeout}, true},
+		"accepted, and lost later":      {answer{4, claimsAccepted, 0}, false},
+		"may have run, and did":         {answer{3, maybeLost, task.ErrSockTimeout}, false},
+		"may have run, but did not":     {answer{4, maybeLost, task.ErrSockTimeout}, false},
+		"may have run, late, and ran":   {answer{3, maybeLate, task.ErrSockTimeout}, false},
+		"may have run, late, never ran": {answer{4, maybeLate, task.ErrSockTimeout}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c2 := &chaos{out: &bounded{}, markers: m}
+			calls := newTally()
+			calls.add([]answer{c.answer})
+			calls.report(c2)
+			assert.Equal(t, c.off, len(c2.off) > 0, c2.off)
+		})
+	}
+}
+
+func TestErrorsAreJudgedByTheirDelivery(t *testing.T) {
+	for name, c := range map[string]struct {
+		err    error
+		claim  claim
+		status task.Status
+	}{
+		"success":           {nil, claimsRan, 0},
+		"not run":           {&task.Error{Status: task.ErrProcessBusy, Delivery: task.NotRun}, claimsNotRun, task.ErrProcessBusy},
+		"ran":               {&task.Error{Status: task.ErrTask, Delivery: task.Ran}, claimsRan, task.ErrTask},
+		"its worker died":   {&task.Error{Status: task.ErrSockTimeout, Err: errors.New("EOF")}, maybeLost, task.ErrSockTimeout},
+		"its time was up":   {&task.Error{Status: task.ErrSockTimeout, Err: os.ErrDeadlineExceeded}, maybeLate, task.ErrSockTimeout},
+		"its context ended": {&task.Error{Status: task.ErrSockTimeout, Err: context.DeadlineExceeded}, maybeLate, task.ErrSockTimeout},
+	} {
+		claim, status := judge(c.err, claimsRan)
+		assert.Equal(t, c.claim, claim, name)
+		assert.Equal(t, c.status, status, name)
+	}
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestWrongUsageIsOneSentenceAndStartsNothing(t *testing.T) {
+	long := filepath.Join("/tmp", strings.Repeat("d", 101-len("/tmp//EasySwoole.TaskWorker.0.sock")))
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no such flag":                {[]string{"serve", "--wokers", "3"}, "unknown flag: --wokers"},
+		"an argument too many":        {[]string{"serve", "now"}, `unknown command "now"`},
+		"no task":                     {[]string{"call"}, "accepts between 1 and 2"},
+		"explicit 0 workers":          {[]string{"serve", "--workers", "0"}, "from 1 to 512"},
+		"negative workers":            {[]string{"serve", "--workers", "-1"}, "from 1 to 512"},
+		"513 workers":                 {[]string{"serve", "--workers", "513"}, "from 1 to 512"},
+		"half a worker":               {[]string{"serve", "--workers", "1.5"}, "from 1 to 512"},
+		"explicit 0 running":          {[]string{"serve", "--max-running", "0"}, "from 1 to"},
+		"511 bytes":                   {[]string{"serve", "--max-package-size", "511"}, "at least 512"},
+		"explicit 0 bytes":            {[]string{"serve", "--max-package-size", "0"}, "at least 512"},
+		"a time of NaN":               {[]string{"serve", "--push-timeout", "NaN"}, "want a duration"},
+		"a time of NaN seconds":       {[]string{"serve", "--push-timeout", "NaNs"}, "want a duration"},
+		"an infinite time":            {[]string{"serve", "--drain-timeout", "+Inf"}, "want a duration"},
+		"a time without a unit":       {[]string{"serve", "--drain-timeout", "5"}, "want a duration"},
+		"a time that overflows":       {[]string{"serve", "--drain-timeout", "10000000h"}, "want a duration"},
+		"explicit 0 push timeout":     {[]string{"serve", "--push-timeout", "0"}, "not 0; negative for no limit"},
+		"explicit 0 drain timeout":    {[]string{"serve", "--drain-timeout", "0s"}, "not 0; negative for no limit"},
+		"explicit 0 start timeout":    {[]string{"serve", "--start-timeout", "0"}, "more than 0"},
+		"a negative start timeout":    {[]string{"serve", "--start-timeout", "-1s"}, "more than 0"},
+		"a negative time limit":       {[]string{"serve", "--time-limit", "-1s"}, "0 or more"},
+		"a negative memory limit":     {[]string{"serve", "--max-memory", "-1"}, "want at least 0 bytes"},
+		"a soft limit above the hard": {[]string{"serve", "--soft-time-limit", "2s", "--time-limit", "1s"}, "--soft-time-limit 2s"},
+		"an empty name":               {[]string{"serve", "--name", ""}, "not empty"},
+		"a name with a slash":         {[]string{"serve", "--name", "a/b"}, `--name "a/b": it must not contain "/"`},
+		"an empty folder":             {[]string{"serve", "--dir", ""}, "not empty"},
+		"a folder that is not there":  {[]string{"serve", "--dir", "/nonexistent"}, "--dir /nonexistent: "},
+		"a socket path of 101 bytes":  {[]string{"serve", "--dir", long, "--workers", "1"}, "has 101 bytes and the limit is 100"},
+		"no such built-in task":       {[]string{"serve", "--tasks", "echo,ecko"}, `no built-in task is named "ecko"`},
+		"a broken pattern":            {[]string{"serve", "--allow-exec", "[a"}, "want patterns"},
+		"no such log format":          {[]string{"serve", "--log", "xml"}, "want raw, text or json"},
+		"arguments that are not JSON": {[]string{"call", "echo", "{"}, "the arguments are not JSON"},
+		"a time of NaN for a call":    {[]string{"call", "echo", "--timeout", "NaN"}, "want a duration"},
+		"a negative wait":             {[]string{"call", "echo", "--wait", "-1s"}, "0 or more"},
+		"a demo without workers":      {[]string{"demo", "--workers", "0"}, "from 1 to 512"},
+		"watching without a pause":    {[]string{"status", "--watch", "--every", "0"}, "more than 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			code, stdout, stderr := taskd(t, dir, c.args...)
+			assert.Equal(t, exitUsage, code, stderr)
+			assert.Empty(t, stdout)
+			assert.Contains(t, stderr, c.want)
+			assert.Equal(t, 1, strings.Count(stderr, "\n"), "one sentence: %s", stderr)
+			left, err := os.ReadDir(dir)
+			require.NoError(t, err)
+			assert.Empty(t, left)
+		})
+	}
+}
+
+func TestUnknownCommandSuggestsAnother(t *testing.T) {
+	code, _, stderr := taskd(t, t.TempDir(), "sevre")
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, stderr, `unknown command "sevre"`)
+	assert.Contains(t, stderr, "\tserve\n")
+}
+
+func TestEveryCommandTeachesByExample(t *testing.T) {
+	root, _ := newRoot()
+	for _, cmd := range root.Commands() {
+		if cmd.Runnable() && cmd.IsAvailableCommand() {
+			assert.Contains(t, cmd.Example, "taskd "+cmd.Name(), cmd.Name())
+			assert.NotEmpty(t, cmd.Long, cmd.Name())
+		}
+	}
+}
+
+func TestHelpNamesEveryExitCode(t *testing.T) {
+	help := helpOf(t, "--help")
+	for _, code := range []string{"\n  0 ", "\n  1 ", "\n  2 ", "\n  3 ", "\n  4 ", "\n  5 ", "\n  130 "} {
+		assert.Contains(t, help, code)
+	}
+}
+
+func TestChaosIsFoundUnderTestingOnly(t *testing.T) {
+	assert.NotContains(t, helpOf(t, "--help"), "chaos")
+	assert.Contains(t, helpOf(t, "help", "testing"), "taskd chaos")
+}
+
+func TestShellsCompleteTheBuiltInTasks(t *testing.T) {
+	got := helpOf(t, cobra.ShellCompNoDescRequestCmd, "call", "")
+	for _, name := range builtIn {
+		assert.Contains(t, got, name+"\n")
+	}
+	assert.Contains(t, helpOf(t, "completion", "bash"), "bash completion")
+}
+
+func helpOf(t *testing.T, args ...string) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	require.Zero(t, run(args, &stdout, &stderr), stderr.String())
+	return stdout.String()
+}

@@ -1,0 +1,69 @@
+package task
+
+import (
+	"context"
+
+	"github.com/taskd-go/task/worker"
+)
+
+// A Func is a function registered as a task: the typed way to call one. In
+// travels as one msgpack value.
+type Func[In, Out any] struct{ name string }
+
+// Define registers fn as a task under name. Like Register it belongs in a
+// package-level variable or the beginning of main, and panics when the name is taken.
+//
+//	var resize = task.Define("resize", func(ctx context.Context, in Size) (Image, error) { … })
+func Define[In, Out any](name string, fn func(context.Context, In) (Out, error)) Func[In, Out] {
+	register(name, nil, func(payload []byte) (worker.Task, error) {
+		d := &defined[In, Out]{fn: fn}
+		if err := decodeArgs(payload, &d.in); err != nil {
+			return nil, err
+		}
+		return running{d}, nil
+	})
+	return Func[In, Out]{name}
+}
+
+type defined[In, Out any] struct {
+	fn func(context.Context, In) (Out, error)
+	in In
+}
+
+func (d *defined[In, Out]) Run(ctx context.Context, _ Info) (any, error) { return d.fn(ctx, d.in) }
+
+// Sync runs the function in a worker of c and returns what it returned.
+func (f Func[In, Out]) Sync(ctx context.Context, c Caller, in In, opts ...CallOption) (Out, error) {
+	return As[Out](c.Sync(ctx, Named(f.name, in), opts...))
+}
+
+// Async hands the function to a worker of c and returns the task's id.
+func (f Func[In, Out]) Async(ctx context.Context, c Caller, in In, opts ...CallOption) (uint64, error) {
+	return c.Async(ctx, Named(f.name, in), opts...)
+}
+
+// SyncMany is Sync for many inputs: outs[i] or errs[i] belongs to ins[i].
+func (f Func[In, Out]) SyncMany(ctx context.Context, c Caller, ins []In, opts ...CallOption) (outs []Out, errs []error) {
+	outs, errs = make([]Out, len(ins)), make([]error, len(ins))
+	for i, o := range c.SyncMany(ctx, f.runners(ins), opts...) {
+		outs[i], errs[i] = As[Out](o.Result, o.Err)
+	}
+	return outs, errs
+}
+
+// AsyncMany is Async for many inputs: ids[i] or errs[i] belongs to ins[i].
+func (f Func[In, Out]) AsyncMany(ctx context.Context, c Caller, ins []In, opts ...CallOption) (ids []uint64, errs []error) {
+	ids, errs = make([]uint64, len(ins)), make([]error, len(ins))
+	for i, o := range c.AsyncMany(ctx, f.runners(ins), opts...) {
+		ids[i], errs[i] = o.TaskID, o.Err
+	}
+	return ids, errs
+}
+
+func (f Func[In, Out]) runners(ins []In) []Runner {
+	rs := make([]Runner, len(ins))
+	for i, in := range ins {
+		rs[i] = Named(f.name, in)
+	}
+	return rs
+}

@@ -1,0 +1,582 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/protocol"
+	"github.com/taskd-go/task/sharedstate"
+)
+
+// syncCall is a call of the echo task with a deadline that no test reaches.
+func syncCall(payload string) *Call {
+	return &Call{Type: protocol.Sync, Task: "echo", Payload: text(payload), Deadline: within(limit)}
+}
+
+func textOf(r Reply) string {
+	resp := protocol.Response{Data: r.Data}
+	return resp.Text()
+}
+
+func TestACallBringsItsAnswer(t *testing.T) {
+	p := newPool(t, 1, 8)
+	got := make(chan protocol.Package, 1)
+	p.worker(0, func(c *fakeConn, pkg protocol.Package) error {
+		got <- pkg
+		return echo(c, pkg)
+	})
+	call := syncCall("hello")
+	call.Meta = map[string]string{"trace": "1"}
+	call.Soft, call.Hard = time.Second, 2*time.Second
+	reply, f := p.client.Do(t.Context(), call)
+	require.Nil(t, f)
+	require.Equal(t, "hello", textOf(reply))
+	require.NotZero(t, reply.TaskID)
+
+	pkg := <-got
+	require.Equal(t, "echo", string(pkg.Task))
+	require.Equal(t, call.Deadline, pkg.Expire)
+	require.Equal(t, call.Meta, pkg.Meta)
+	require.Equal(t, []time.Duration{time.Second, 2 * time.Second}, []time.Duration{pkg.Soft, pkg.Hard})
+	require.True(t, pkg.Alone, "nothing more is sent before the answer, so the worker may run it where it reads")
+}
+
+func TestACallThatEndsWithItsCallerSaysSo(t *testing.T) {
+	p := newPool(t, 1, 8)
+	read, gone := make(chan struct{}), make(chan struct{})
+	p.worker(0, func(c *fakeConn, pkg protocol.Package) error {
+		if pkg.Meta[protocol.MetaCancel] != "1" || pkg.Alone {
+			return c.refuse(pkg.ID, protocol.StatusIllegal, fmt.Sprintf("meta %v, alone %v", pkg.Meta, pkg.Alone))
+		}
+		c.tasks.Go(func() {
+			_ = readUntilEOF(c) // the connection is closed when the caller's context ends
+			close(gone)
+		})
+		close(read)
+		<-gone
+		return errHangUp
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	call := syncCall("")
+	call.Cancel = true
+	done := make(chan *Failure, 1)
+	go func() {
+		_, f := p.client.Do(ctx, call)
+		done <- f
+	}()
+	<-read
+	cancel()
+	f := <-done
+	require.ErrorIs(t, f, context.Canceled)
+	<-gone
+}
+
+func TestAConnectionCarriesManyCalls(t *testing.T) {
+	p := newPool(t, 1, 8)
+	w := p.worker(0, echo)
+	for i := range 100 {
+		reply, f := p.client.Do(t.Context(), syncCall(fmt.Sprint(i)))
+		require.Nil(t, f)
+		require.Equal(t, fmt.Sprint(i), textOf(reply))
+	}
+	require.EqualValues(t, 1, w.accepted.Load())
+}
+
+func TestALargeAnswerIsWhole(t *testing.T) {
+	p := newPool(t, 1, 8)
+	p.worker(0, echo)
+	long := strings.Repeat("x", testLimit-100)
+	reply, f := p.client.Do(t.Context(), syncCall(long))
+	require.Nil(t, f)
+	next, f := p.client.Do(t.Context(), syncCall("next"))
+	require.Nil(t, f)
+	require.Equal(t, "next", textOf(next))
+	require.Equal(t, long, textOf(reply))
+}
+
+// unproved stands for MayHaveRun, where the zero value means another thing.
+const unproved Delivery = -1
+
+// Each cell of: where a call failed × what is known of it.
+func TestWhatACallerMayBelieve(t *testing.T) {
+	big := strings.Repeat("x", testLimit-100)
+	answer := func(s protocol.Status, message string) func(*pool) {
+		return func(p *pool) {
+			p.worker(0, func(c *fakeConn, pkg protocol.Package) error { return c.refuse(pkg.ID, s, message) })
+		}
+	}
+	short := func(call *Call) { call.Deadline = within(50 * time.Millisecond) }
+	for _, tt := range []struct {
+		name   string
+		pool   func(p *pool)
+		call   func(call *Call)
+		before int // calls that succeed before
+		status protocol.Status
+		want   Delivery
+		shared Delivery // on a shared connection, where it is not the same
+		alone  bool     // cannot be on a shared connection
+		words  string
+	}{
+		{name: "no worker accepts", pool: func(p *pool) { p.row(0, 1).SetAccepting(false) },
+			status: -2, want: NotRun, words: "of 1 workers 0 are full and 1 do not accept"},
+		{name: "the pool has closed", pool: func(p *pool) { p.worker(0, echo); p.table.SetClosed() },
+			status: -2, want: NotRun, words: "closed"},
+		{name: "arguments that cannot be encoded", pool: func(p *pool) { p.worker(0, echo) },
+			call: func(call *Call) {
+				call.Payload = func([]byte) ([]byte, error) { return nil, errors.New("a channel cannot travel") }
+			}, status: -5, want: NotRun, words: "a channel cannot travel"},
+		{name: "a frame over the limit", pool: func(p *pool) { p.worker(0, echo) },
+			call: func(call *Call) { call.Payload = text(big + big) }, status: -8, want: NotRun, words: "limit is 65536"},
+		{name: "the socket file is missing", pool: func(p *pool) { p.row(0, 1) },
+			status: -7, want: NotRun, words: "cannot be reached"},
+		{name: "no greeting in time", pool: func(p *pool) { p.listen(0); p.row(0, 1) }, call: short,
+			status: -7, want: NotRun, words: "before a worker was reached"},
+		{name: "the greeting is none", pool: func(p *pool) {
+			p.raw(0, func(c *fakeConn) error { return c.refuse(1, -4, "") })
+		}, status: -7, want: NotRun, words: "no greeting"},
+		{name: "the frame does not fit the socket in time", pool: func(p *pool) {
+			p.client.cfg.MaxPackageSize = 8 << 20
+			p.raw(0, func(c *fakeConn) error {
+				g := c.greeting()
+				g.MaxPackageSize = 8 << 20
+				if err := c.write(protocol.AppendGreeting(nil, g)); err != nil {
+					return err
+				}
+				return waitForHangUp(c)
+			})
+		}, call: func(call *Call) {
+			call.Payload = text(strings.Repeat(big, 50))
+			call.Deadline = within(500 * time.Millisecond)
+		},
+			status: -7, want: NotRun, words: "before worker 0"},
+		{name: "the frame is over the worker's own limit", pool: func(p *pool) {
+			p.raw(0, func(c *fakeConn) error {
+				g := c.greeting()
+				g.MaxPackageSize = 512
+				return c.write(protocol.AppendGreeting(nil, g))
+			})
+		}, call: func(call *Call) { call.Payload = text(big) }, status: -8, want: NotRun, words: "limit is 512"},
+		{name: "-2", pool: answer(-2, "full"), status: -2, want: NotRun, words: "full"},
+		{name: "-3", pool: answer(-3, "cut short"), status: -3, want: NotRun, words: "cut short"},
+		{name: "-3 without an id", pool: func(p *pool) {
+			p.worker(0, func(c *fakeConn, _ protocol.Package) error { return c.refuse(0, -3, "garbage") })
+		}, status: -3, want: NotRun, alone: true, words: "garbage"},
+		{name: "-4", pool: answer(-4, "unknown task"), status: -4, want: NotRun, words: "unknown task"},
+		{name: "-5", pool: answer(-5, "divided by zero"), status: -5, want: Ran, words: "divided by zero"},
+		{name: "-5 by the hard limit", pool: answer(-5, "time limit of 1s"), status: -5, want: MayHaveRun, words: "time limit"},
+		{name: "-6", pool: answer(-6, "expired"), status: -6, want: NotRun, words: "expired"},
+		{name: "-8", pool: answer(-8, "too large"), status: -8, want: NotRun, words: "too large"},
+		{name: "-9", pool: answer(-9, "result too large"), status: -9, want: Ran, words: "result too large"},
+		{name: "the worker dies with the frame unread", pool: func(p *pool) {
+			p.raw(0, unreadThenClosed)
+		}, status: -7, want: NotRun, shared: unproved, words: "worker 0 (pid 1001) was lost"},
+		{name: "the worker dies with the frame read", pool: func(p *pool) { p.worker(0, hangUp) },
+			status: -7, want: MayHaveRun, words: "was lost"},
+		{name: "the worker's row knows of an earlier call only", pool: func(p *pool) {
+			p.worker(0, func(c *fakeConn, pkg protocol.Package) error {
+				if c.packages.Load() > 1 {
+					return errHangUp
+				}
+				c.row.ConnRead(c.place, pkg.ID)
+				return echo(c, pkg)
+			})
+		}, before: 1, status: -7, want: NotRun, words: "was lost"},
+		{name: "the worker's row knows of this call", pool: func(p *pool) {
+			p.worker(0, func(c *fakeConn, pkg protocol.Package) error {
+				c.row.ConnRead(c.place, pkg.ID)
+				if c.packages.Load() > 1 {
+					return errHangUp
+				}
+				return echo(c, pkg)
+			})
+		}, before: 1, status: -7, want: MayHaveRun, words: "was lost"},
+		{name: "a notice of an earlier call, then the end", pool: func(p *pool) {
+			p.worker(0, func(c *fakeConn, pkg protocol.Package) error { _ = c.drain(pkg.ID - 1); return errHangUp })
+		}, status: -7, want: NotRun, words: "was lost"},
+		{name: "a notice of this call, then the end", pool: func(p *pool) {
+			p.worker(0, func(c *fakeConn, pkg protocol.Package) error { _ = c.drain(pkg.ID); return errHangUp })
+		}, status: -7, want: MayHaveRun, words: "was lost"},
+		{name: "no answer in time", pool: func(p *pool) { p.worker(0, silent) }, call: short,
+			status: -7, want: MayHaveRun, words: "had not answered"},
+		{name: "an answer that is none", pool: func(p *pool) {
+			p.worker(0, func(c *fakeConn, _ protocol.Package) error { return c.write([]byte{0, 0, 0, 1, 0xc1}) })
+		}, status: -7, want: MayHaveRun, words: "was lost"},
+	} {
+		check := func(t *testing.T, share bool, want Delivery) {
+			p := newPool(t, 1, 16)
+			tt.pool(p)
+			if share {
+				p.crowd()
+			}
+			for range tt.before {
+				_, f := p.client.Do(t.Context(), syncCall(""))
+				require.Nil(t, f)
+			}
+			call := syncCall("x")
+			if tt.call != nil {
+				tt.call(call)
+			}
+			_, f := p.client.Do(t.Context(), call)
+			require.NotNil(t, f)
+			require.Equal(t, tt.status, f.Status, f.Message)
+			require.Equal(t, want, f.Delivery, f.Message)
+			require.Contains(t, f.Message, tt.words)
+			if p.table.Closed() {
+				require.ErrorIs(t, f, ErrClosed)
+			}
+		}
+		t.Run("own connection/"+tt.name, func(t *testing.T) {
+			t.Parallel()
+			check(t, false, tt.want)
+		})
+		if tt.alone {
+			continue
+		}
+		t.Run("shared connection/"+tt.name, func(t *testing.T) {
+			t.Parallel()
+			want := tt.want
+			if tt.shared == unproved {
+				want = MayHaveRun
+			}
+			check(t, true, want)
+		})
+	}
+}
+
+func TestAllWorkersAreFull(t *testing.T) {
+	p := newPool(t, 2, 1)
+	p.worker(0, silent)
+	p.worker(1, silent)
+	started := make(chan *Failure, 2)
+	for range 2 {
+		go func() {
+			call := syncCall("")
+			call.Deadline = within(300 * time.Millisecond)
+			_, f := p.client.Do(context.Background(), call)
+			started <- f
+		}()
+	}
+	waitFor(t, func() bool { _, ok := p.client.chooser.Pick(); return !ok })
+	_, f := p.client.Do(t.Context(), syncCall(""))
+	require.Equal(t, protocol.StatusBusy, f.Status)
+	require.Equal(t, NotRun, f.Delivery)
+	require.Equal(t, -1, f.Index)
+	require.Contains(t, f.Message, "task process busy: of 2 workers 2 are full")
+	<-started
+	<-started
+}
+
+func TestALossNamesTheWorkerAndHowItEnded(t *testing.T) {
+	p := newPool(t, 1, 8)
+	var row sharedstate.Row
+	read := make(chan struct{})
+	w := p.worker(0, func(*fakeConn, protocol.Package) error { close(read); return errHangUp })
+	row = w.row
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		<-read
+		row.Finish(sharedstate.End{How: 1, Signal: 9})
+	}()
+	_, f := p.client.Do(t.Context(), syncCall(""))
+	<-ended
+	require.Equal(t, "worker 0 (pid 1001) was lost: killed by signal 9", f.Message)
+	require.Equal(t, 1001, f.PID)
+	require.Equal(t, 0, f.Index)
+}
+
+// celery #1628, #7924: a call whose W dies is reported once as MayHaveRun and never resent by us
+func TestALostCallIsNotSentAgain_Row57(t *testing.T) {
+	p := newPool(t, 2, 8)
+	a, b := p.worker(0, hangUp), p.worker(1, hangUp)
+	call := syncCall("")
+	call.Wait = time.Second
+	_, f := p.client.Do(t.Context(), call)
+	require.Equal(t, protocol.StatusSockTimeout, f.Status)
+	require.Equal(t, MayHaveRun, f.Delivery)
+	require.EqualValues(t, 1, a.packages.Load()+b.packages.Load())
+}
+
+// gunicorn #2409, #2529, #3038: stop or recycle resets connections: 0 errors
+func TestAnIdleConnectionOfADrainedWorkerIsNoFailure_Row58(t *testing.T) {
+	p := newPool(t, 1, 8)
+	var conn *fakeConn
+	old := p.worker(0, func(c *fakeConn, pkg protocol.Package) error { conn = c; return echo(c, pkg) })
+	_, f := p.client.Do(t.Context(), syncCall(""))
+	require.Nil(t, f)
+	for generation := uint64(2); generation < 6; generation++ {
+		listener := old.handOver()
+		require.NoError(t, conn.drain(0))
+		next := p.serve(0, generation, listener, p.row(0, generation), old.handle)
+		reply, f := p.client.Do(t.Context(), syncCall("again"))
+		require.Nil(t, f, "%v", f)
+		require.Equal(t, "again", textOf(reply))
+		require.EqualValues(t, 1, next.accepted.Load())
+		old = next
+	}
+}
+
+func TestASocketThatNoLongerTakesPackagesIsReplaced(t *testing.T) {
+	p := newPool(t, 1, 1)
+	w := p.worker(0, echo)
+	for range 3 {
+		_, f := p.client.Do(t.Context(), syncCall(""))
+		require.Nil(t, f, "%v", f)
+		w.mu.Lock()
+		for _, c := range w.conns {
+			_ = c.conn.Close()
+		}
+		w.mu.Unlock()
+	}
+	require.EqualValues(t, 3, w.packages.Load())
+	require.EqualValues(t, 3, w.accepted.Load())
+}
+
+func TestAWorkerThatEndsBeforeItsGreetingIsLeftForAnother(t *testing.T) {
+	p := newPool(t, 2, 8)
+	p.listen(0) // connects, but nobody accepts
+	dead := p.row(0, 1)
+	done := make(chan *Failure, 8)
+	for range cap(done) {
+		go func() {
+			_, f := p.client.Do(context.Background(), syncCall(""))
+			done <- f
+		}()
+	}
+	waitFor(t, func() bool { return p.client.chooser.InFlight(dead) == cap(done) })
+	p.worker(1, echo)
+	dead.Finish(sharedstate.End{How: 1, Signal: 9})
+	for range cap(done) {
+		require.Nil(t, <-done)
+	}
+}
+
+func TestASuccessorThatGreetsIsFine(t *testing.T) {
+	p := newPool(t, 1, 8)
+	l := p.listen(0)
+	p.row(0, 1)
+	done := make(chan Reply, 1)
+	go func() {
+		reply, _ := p.client.Do(context.Background(), syncCall("late"))
+		done <- reply
+	}()
+	first, _ := p.table.Current(0)
+	waitFor(t, func() bool { return p.client.chooser.InFlight(first) == 1 })
+	first.SetAccepting(false)
+	p.serve(0, 2, l, p.row(0, 2), echo)
+	require.Equal(t, "late", textOf(<-done))
+}
+
+func TestAFullBacklogIsWaitedFor(t *testing.T) {
+	p := newPool(t, 1, 64)
+	l := p.listen(0)
+	shrinkBacklog(t, l)
+	row := p.row(0, 1)
+	done := make(chan *Failure, 16)
+	for range cap(done) {
+		go func() {
+			_, f := p.client.Do(context.Background(), syncCall(""))
+			done <- f
+		}()
+	}
+	waitFor(t, func() bool { return p.client.chooser.InFlight(row) == cap(done) })
+	p.serve(0, 1, l, row, echo)
+	for range cap(done) {
+		require.Nil(t, <-done)
+	}
+}
+
+// roadrunner #798, #1972: wait option: burst of 3x capacity with short tasks and wait 1 s: 0 BUSY
+func TestABurstOfThreeTimesTheCapacityWaits_Row63(t *testing.T) {
+	p := newPool(t, 2, 4)
+	for i := range 2 {
+		p.worker(i, func(c *fakeConn, pkg protocol.Package) error {
+			c.tasks.Go(func() {
+				<-time.After(5 * time.Millisecond)
+				_ = echo(c, pkg)
+			})
+			return nil
+		})
+	}
+	done := make(chan *Failure, 24)
+	for range cap(done) {
+		go func() {
+			call := syncCall("")
+			call.Wait = time.Second
+			_, f := p.client.Do(context.Background(), call)
+			done <- f
+		}()
+	}
+	for range cap(done) {
+		require.Nil(t, <-done)
+	}
+}
+
+func TestAWorkersOwnBusyReturnsACallToWaiting(t *testing.T) {
+	p := newPool(t, 1, 8)
+	w := p.worker(0, func(c *fakeConn, pkg protocol.Package) error {
+		if c.packages.Load() < 3 {
+			return c.refuse(pkg.ID, protocol.StatusBusy, "full")
+		}
+		return echo(c, pkg)
+	})
+	call := syncCall("patient")
+	_, f := p.client.Do(t.Context(), call)
+	require.Equal(t, protocol.StatusBusy, f.Status)
+	require.EqualValues(t, 1, w.packages.Load(), "a call that does not wait is sent once")
+	call.Wait = limit
+	reply, f := p.client.Do(t.Context(), call)
+	require.Nil(t, f)
+	require.Equal(t, "patient", textOf(reply))
+	require.EqualValues(t, 3, w.packages.Load())
+}
+
+func TestAWaitThatIsInVainIsBusy(t *testing.T) {
+	p := newPool(t, 1, 8)
+	p.row(0, 1).SetAccepting(false)
+	call := syncCall("")
+	call.Wait = 20 * time.Millisecond
+	_, f := p.client.Do(t.Context(), call)
+	require.Equal(t, protocol.StatusBusy, f.Status)
+	require.Equal(t, NotRun, f.Delivery)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	call.Wait = time.Hour
+	_, f = p.client.Do(ctx, call)
+	require.ErrorIs(t, f, context.DeadlineExceeded)
+	require.Equal(t, protocol.StatusSockTimeout, f.Status)
+	require.Equal(t, NotRun, f.Delivery)
+}
+
+// apache/iggy PR #3429: duration zero means "disabled" in config but "fail now" in code: timeout 0, negative, huge
+func TestDeadlinesOfAllSizes_Row53(t *testing.T) {
+	p := newPool(t, 1, 8)
+	p.worker(0, echo)
+	for name, deadline := range map[string]int64{
+		"none": 0, "negative": -1, "the clock's end": math.MaxInt64, "far": math.MaxInt64 - 1, "an hour": within(time.Hour),
+	} {
+		t.Run(name, func(t *testing.T) {
+			call := syncCall("")
+			call.Deadline = deadline
+			for _, wait := range []time.Duration{0, -1, math.MaxInt64} {
+				call.Wait = wait
+				_, f := p.client.Do(t.Context(), call)
+				require.Nil(t, f, "%v", f)
+			}
+		})
+	}
+	t.Run("passed", func(t *testing.T) {
+		call := syncCall("")
+		call.Deadline = sys.Now() - 1
+		_, f := p.client.Do(t.Context(), call)
+		require.Equal(t, protocol.StatusSockTimeout, f.Status)
+		require.Equal(t, NotRun, f.Delivery)
+		require.ErrorIs(t, f, os.ErrDeadlineExceeded)
+		require.NotErrorIs(t, f, context.DeadlineExceeded, "the caller's own context has not ended")
+	})
+}
+
+func TestTheCallersContextCounts(t *testing.T) {
+	p := newPool(t, 1, 8)
+	read := make(chan struct{}, 1)
+	p.worker(0, func(*fakeConn, protocol.Package) error { read <- struct{}{}; return nil })
+	t.Run("its deadline", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		_, f := p.client.Do(ctx, syncCall(""))
+		require.ErrorIs(t, f, context.DeadlineExceeded)
+		require.Equal(t, protocol.StatusSockTimeout, f.Status)
+		require.Equal(t, MayHaveRun, f.Delivery)
+		<-read
+	})
+	t.Run("its end", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-read
+			cancel()
+		}()
+		call := syncCall("")
+		call.Deadline = 0
+		_, f := p.client.Do(ctx, call)
+		require.ErrorIs(t, f, context.Canceled)
+		require.Equal(t, MayHaveRun, f.Delivery)
+	})
+	t.Run("ended before", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, f := p.client.Do(ctx, syncCall(""))
+		require.ErrorIs(t, f, context.Canceled)
+		require.Equal(t, NotRun, f.Delivery)
+		require.Empty(t, read)
+	})
+}
+
+// cpython PR #152978, #111498: Shutdown with calls open: they end with their answer or ErrClosed, no goroutine left
+func TestCloseWithCallsOpen_Row61(t *testing.T) {
+	p := newPool(t, 1, 8)
+	release := make(chan struct{})
+	w := p.worker(0, func(c *fakeConn, pkg protocol.Package) error {
+		if c.packages.Load() > 4 {
+			return nil // never answered
+		}
+		c.tasks.Go(func() { <-release; _ = echo(c, pkg) })
+		return nil
+	})
+	answered, cutOff := make(chan *Failure, 4), make(chan *Failure, 4)
+	open := func(done chan *Failure, packages int64) {
+		for range cap(done) {
+			go func() {
+				_, f := p.client.Do(context.Background(), &Call{Type: protocol.Sync, Task: "echo"})
+				done <- f
+			}()
+		}
+		waitFor(t, func() bool { return w.packages.Load() == packages })
+	}
+	open(answered, 4)
+	open(cutOff, 8)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.client.Close(ctx) }()
+	waitFor(t, p.client.calls.closed)
+	_, f := p.client.Do(t.Context(), syncCall(""))
+	require.ErrorIs(t, f, ErrClosed)
+	require.Equal(t, protocol.StatusBusy, f.Status)
+	require.Equal(t, NotRun, f.Delivery)
+	close(release)
+	for range cap(answered) {
+		require.Nil(t, <-answered)
+	}
+	cancel()
+	require.ErrorContains(t, <-done, "4 calls in flight were cut off")
+	for range cap(cutOff) {
+		f := <-cutOff
+		require.ErrorIs(t, f, ErrClosed)
+		require.Equal(t, protocol.StatusSockTimeout, f.Status)
+		require.Equal(t, MayHaveRun, f.Delivery)
+	}
+	require.NoError(t, p.client.Close(t.Context()), "a second time there is nothing to do")
+}
+
+func TestCloseEndsCallsThatWaitForASlot(t *testing.T) {
+	p := newPool(t, 1, 8)
+	p.row(0, 1).SetAccepting(false)
+	done := make(chan *Failure, 1)
+	go func() {
+		_, f := p.client.Do(context.Background(), &Call{Type: protocol.Sync, Task: "echo", Wait: time.Hour})
+		done <- f
+	}()
+	waitFor(t, func() bool { return p.client.calls.inside() == 1 })
+	require.NoError(t, p.client.Close(t.Context()))
+	require.ErrorIs(t, <-done, ErrClosed)
+}

@@ -1,0 +1,284 @@
+package client
+
+import (
+	"context"
+	"sync"
+
+	"github.com/taskd-go/task/protocol"
+	"github.com/taskd-go/task/sharedstate"
+)
+
+// Many delivers each call once, as Do does, and returns when the last has
+// ended: replies[i] or failures[i], which is nil then, belongs to calls[i]. They
+// are spread over the workers by free slots and many go out in one write. What
+// exceeds the free slots is busy, or waits for one when its Wait says so.
+func (c *Client) Many(ctx context.Context, calls []Call) (replies []Reply, failures []*Failure) {
+	m := &batch{
+		c: c, ctx: ctx, calls: calls,
+		replies: make([]Reply, len(calls)), failures: make([]*Failure, len(calls)),
+		items: make([]item, len(calls)), wake: make(chan struct{}, 1),
+	}
+	if !c.calls.enter() {
+		for i := range calls {
+			m.failures[i] = closed()
+		}
+		return m.replies, m.failures
+	}
+	defer c.calls.leave()
+	m.encode()
+	m.run()
+	for i := range m.items {
+		c.frames.put(m.items[i].frame)
+	}
+	for _, row := range m.missed {
+		c.chooser.Done(row)
+	}
+	return m.replies, m.failures
+}
+
+// A batch is the calls of one Many. Its fields are its caller's alone, but for those under mu.
+type batch struct {
+	c        *Client
+	ctx      context.Context // of Many, which it does not outlive
+	calls    []Call
+	replies  []Reply
+	failures []*Failure
+	items    []item
+	todo     []int // calls that have no worker yet
+	groups   []group
+
+	mu     sync.Mutex
+	flying int               // calls that are with a worker
+	done   []int             // calls that are no more, and were not looked at
+	missed []sharedstate.Row // as in deliver
+	wake   chan struct{}
+	alone  sync.WaitGroup
+}
+
+// An item is what one call needs on its way.
+type item struct {
+	budget budget
+	frame  *frame
+	waiter waiter
+	shared *shared // where it waits; nil: on a connection of its own
+	// What came of it there.
+	reply   Reply
+	failure *Failure
+	verdict verdict
+	detours int
+}
+
+// A group is the calls that go to one worker together.
+type group struct {
+	row     sharedstate.Row
+	waiters []*waiter
+}
+
+func (m *batch) encode() {
+	for i := range m.calls {
+		it := &m.items[i]
+		it.budget = m.c.budget(m.ctx, &m.calls[i])
+		it.frame = m.c.frames.get()
+		it.waiter.many, it.waiter.call = m, i
+		if m.failures[i] = m.c.encode(&it.budget, &m.calls[i], it.frame); m.failures[i] == nil {
+			m.todo = append(m.todo, i)
+		}
+	}
+}
+
+func (m *batch) run() {
+	ended := m.ctx.Done()
+	for {
+		m.collect()
+		m.place()
+		m.mu.Lock()
+		over := m.flying == 0 && len(m.done) == 0
+		m.mu.Unlock()
+		switch {
+		case len(m.todo) > 0:
+			m.placeNext()
+		case !over:
+			select {
+			case <-m.wake:
+			case <-ended:
+				ended = nil
+				m.abandon()
+			}
+		default:
+			m.alone.Wait()
+			return
+		}
+	}
+}
+
+// place gives the calls that have none a worker each, as long as slots are free,
+// and sends them. Those that may wait for a slot stay.
+func (m *batch) place() {
+	waiting, full := m.todo[:0], false
+	for _, i := range m.todo {
+		b := &m.items[i].budget
+		if b.waitUntil == 0 {
+			row, f := m.c.choose(b)
+			m.assign(i, row, f)
+			continue
+		}
+		if !full && !m.c.calls.closed() {
+			if row, ok := m.c.chooser.Pick(); ok {
+				m.assign(i, row, nil)
+				continue
+			}
+		}
+		full = true
+		waiting = append(waiting, i)
+	}
+	m.todo = waiting
+	m.send()
+}
+
+// placeNext waits for a slot for the first call that has none.
+func (m *batch) placeNext() {
+	for len(m.todo) > 0 {
+		i := m.todo[0]
+		m.todo = m.todo[1:]
+		row, f := m.c.choose(&m.items[i].budget)
+		m.assign(i, row, f)
+		if f == nil {
+			m.send()
+			return
+		}
+	}
+}
+
+// assign puts call i with those that go to the worker of row.
+func (m *batch) assign(i int, row sharedstate.Row, f *Failure) {
+	it := &m.items[i]
+	if f != nil {
+		if f.Status == protocol.StatusBusy && it.failure != nil {
+			f = it.failure // the worker that it could not reach tells more
+		}
+		m.failures[i] = f
+		return
+	}
+	it.waiter.row = row
+	if m.calls[i].Cancel || len(it.frame.bytes) >= largeFrame {
+		m.sendAlone(i)
+		return
+	}
+	m.c.fill(&it.waiter, &it.budget, &m.calls[i], it.frame)
+	for g := range m.groups {
+		if m.groups[g].row == row {
+			m.groups[g].waiters = append(m.groups[g].waiters, &it.waiter)
+			return
+		}
+	}
+	m.groups = append(m.groups, group{row, []*waiter{&it.waiter}})
+}
+
+// sendAlone sends call i on a connection of its own.
+func (m *batch) sendAlone(i int) {
+	it := &m.items[i]
+	it.shared = nil
+	m.launch(1)
+	m.alone.Go(func() {
+		it.reply, it.failure, it.verdict = m.c.sendAlone(&it.budget, &m.calls[i], it.frame, it.waiter.row)
+		m.end(i, it.verdict != settled, it.verdict == elsewhere)
+	})
+}
+
+// send hands the groups to their workers.
+func (m *batch) send() {
+	for _, g := range m.groups {
+		m.sendGroup(g)
+	}
+	m.groups = m.groups[:0]
+}
+
+func (m *batch) sendGroup(g group) {
+	m.launch(len(g.waiters))
+	for {
+		s, f, v := m.c.sharedTo(&m.items[g.waiters[0].call].budget, g.row, true)
+		if f == nil && s == nil { // a newer process is there
+			f, v = unreached(g.row.Index(), g.row.PID(), nil), elsewhere
+		}
+		if f != nil {
+			for _, w := range g.waiters {
+				it := &m.items[w.call]
+				it.failure, it.verdict, it.shared = f, v, nil
+				m.end(w.call, true, v == elsewhere)
+			}
+			return
+		}
+		for _, w := range g.waiters {
+			m.items[w.call].shared = s
+		}
+		if s.submit(g.waiters...) {
+			return
+		}
+		m.c.peers[s.Index].leave(s)
+	}
+}
+
+func (m *batch) launch(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.flying += n
+}
+
+// finished is called by a shared connection, for each waiter once.
+func (m *batch) finished(w *waiter) { m.end(w.call, w.err != nil || !w.response.OK, false) }
+
+// end notes that a worker no longer has call i. It wakes the caller for the last one, and for one that may
+// have to be placed again. missed: the worker was out of reach, so that its pick is kept.
+func (m *batch) end(i int, again, missed bool) {
+	row := m.items[i].waiter.row
+	if !missed { // not later: others of this batch may wait for the slot
+		m.c.chooser.Done(row)
+	}
+	m.mu.Lock()
+	if missed {
+		m.missed = append(m.missed, row)
+	}
+	m.done = append(m.done, i)
+	m.flying--
+	wake := again || m.flying == 0
+	m.mu.Unlock()
+	if wake {
+		select {
+		case m.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// collect looks at the calls that have ended since the last time: each has its outcome, or is to be placed again.
+func (m *batch) collect() {
+	m.mu.Lock()
+	done := m.done
+	m.done = nil
+	m.mu.Unlock()
+	for _, i := range done {
+		it := &m.items[i]
+		if it.shared != nil {
+			it.reply, it.failure, it.verdict = m.c.outcome(&it.budget, &it.waiter)
+		}
+		switch {
+		case it.verdict == elsewhere && it.detours < maxDetours:
+			it.detours++
+			m.todo = append(m.todo, i)
+		case it.verdict == busy && it.budget.left(it.budget.waitUntil) > 0 && !m.c.calls.closed():
+			m.todo = append(m.todo, i)
+		default:
+			m.replies[i], m.failures[i] = it.reply, it.failure
+		}
+	}
+}
+
+// abandon ends the waiting on shared connections; calls on their own see the context's end themselves.
+func (m *batch) abandon() {
+	for i := range m.items {
+		it := &m.items[i]
+		if it.shared != nil && it.shared.abandon(&it.waiter) {
+			it.waiter.finish()
+		}
+	}
+}

@@ -1,0 +1,306 @@
+package client
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"syscall"
+
+	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/protocol"
+	"github.com/taskd-go/task/sharedstate"
+)
+
+// errLate ends the wait of a call whose deadline has passed.
+var errLate = errors.New("the deadline has passed")
+
+// A waiter is one call on a shared connection. Its fields belong to the
+// connection, under its lock, from submit until it is finished.
+type waiter struct {
+	id         uint64
+	frame      []byte
+	deadline   int64
+	begin, end int64         // where its frame lies in the stream; 0, 0: not handed to a write yet
+	done       chan struct{} // of capacity one; unless it is one of many
+	many       *batch
+	call       int             // its place in the batch
+	row        sharedstate.Row // whose in-flight count the batch has taken for it
+
+	// What came of it.
+	link     *link
+	response protocol.Response // Data is memory of its own
+	err      error             // why there is no response
+	evidence evidence
+}
+
+// finish tells the caller. Nobody else has w any more.
+func (w *waiter) finish() {
+	if w.many != nil {
+		w.many.finished(w)
+		return
+	}
+	w.done <- struct{}{}
+}
+
+// A shared connection carries many calls at once: frames of several callers go
+// out in one write, and one goroutine, which lives while answers are owed,
+// hands them out by id. What a caller no longer waits for is dropped.
+type shared struct {
+	*link
+	c   *Client
+	raw syscall.RawConn
+
+	mu      sync.Mutex
+	waiting map[uint64]*waiter
+	queue   []*waiter // those in waiting that no write has taken yet
+	owed    int       // answers that are to come, or late ones too
+	reading bool
+	writing bool
+	idle    sync.Cond // signalled when writing ends
+	ended   bool      // takes no new package: the worker drains, or the connection is lost
+	handed  int64     // bytes that were given to a write
+	sent    int64     // bytes that the socket has taken
+
+	// The rest belongs to whoever writes.
+	out     []byte
+	attempt func(fd uintptr) bool // made once: a closure a write would be an allocation
+	wrote   int
+	failure error
+}
+
+func newShared(c *Client, l *link) (*shared, error) {
+	raw, err := l.conn.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	s := &shared{link: l, c: c, raw: raw, waiting: make(map[uint64]*waiter)}
+	s.idle.L = &s.mu
+	s.attempt = func(fd uintptr) bool {
+		s.failure = syscall.EINTR
+		for s.failure == syscall.EINTR {
+			s.wrote, s.failure = syscall.Write(int(fd), s.out)
+		}
+		s.wrote = max(s.wrote, 0)
+		return true
+	}
+	return s, nil
+}
+
+// submit queues the packages of ws and sees to it that they are written. It
+// fails when the connection takes no new package; they are untouched then.
+func (s *shared) submit(ws ...*waiter) bool {
+	deadline := int64(never)
+	s.mu.Lock()
+	if s.ended || uint64(uint32(s.id))+uint64(len(ws)) >= math.MaxUint32 {
+		s.mu.Unlock()
+		return false
+	}
+	crowd := len(s.waiting) > 0
+	for _, w := range ws {
+		w.id = s.nextID()
+		w.link = s.link
+		w.begin, w.end = 0, 0
+		protocol.SetID(w.frame, w.id)
+		s.waiting[w.id] = w
+		deadline = min(deadline, w.deadline)
+	}
+	s.queue = append(s.queue, ws...)
+	s.owed += len(ws)
+	lead, read := !s.writing, !s.reading
+	s.writing, s.reading = true, true
+	s.mu.Unlock()
+
+	s.c.sweeper.arm(deadline)
+	if lead {
+		s.write(crowd)
+	}
+	if read {
+		s.c.background.Go(s.read)
+	}
+	return true
+}
+
+// read hands answers out until none is owed, or the connection ends.
+func (s *shared) read() {
+	answers := 0
+	for {
+		r, owned, err := s.link.read()
+		switch {
+		case err != nil:
+			s.lost(err)
+			return
+		case r.ID == 0:
+			s.notice(&r)
+		default:
+			s.hand(r, owned)
+			answers++
+		}
+		if s.reader.Buffered() > 0 {
+			continue
+		}
+		if !s.settle(answers) {
+			return
+		}
+		answers = 0
+	}
+}
+
+// hand gives one answer to whoever waits for it.
+func (s *shared) hand(r protocol.Response, owned bool) {
+	s.mu.Lock()
+	w := s.waiting[r.ID]
+	delete(s.waiting, r.ID)
+	s.mu.Unlock()
+	if w == nil {
+		return
+	}
+	if !owned {
+		r.Data = slices.Clone(r.Data)
+	}
+	w.response, w.err = r, nil
+	w.finish()
+}
+
+// settle counts answers that have come; false: no more is owed, and nobody reads any more.
+func (s *shared) settle(answers int) bool {
+	s.mu.Lock()
+	s.owed = max(s.owed-answers, len(s.waiting))
+	s.reading = s.owed > 0
+	more, over := s.reading, !s.reading && s.ended
+	s.mu.Unlock()
+	if over {
+		s.discard()
+	}
+	return more
+}
+
+// notice ends the sending: the worker drains. What was not handed to a write may go elsewhere.
+func (s *shared) notice(r *protocol.Response) {
+	s.mu.Lock()
+	if last, ok := protocol.ParseNotice(r); ok {
+		s.noticed, s.lastRead = true, last
+	}
+	s.ended = true
+	unsent := s.unqueueLocked()
+	s.mu.Unlock()
+	finishAll(unsent)
+}
+
+// unqueueLocked takes back what no write has taken.
+func (s *shared) unqueueLocked() []*waiter {
+	unsent := s.queue
+	s.queue = nil
+	for _, w := range unsent {
+		s.failLocked(w, syscall.EPIPE)
+	}
+	s.owed -= len(unsent)
+	return unsent
+}
+
+// failLocked takes w out, which will have no answer.
+func (s *shared) failLocked(w *waiter, err error) {
+	delete(s.waiting, w.id)
+	w.response, w.err = protocol.Response{}, err
+	w.evidence = evidence{
+		shared: true, sent: s.extentLocked(w), end: endOf(err), id: w.id, at: sys.Now(),
+		readKnown: s.noticed, lastRead: s.lastRead,
+	}
+}
+
+func (s *shared) extentLocked(w *waiter) extent {
+	switch {
+	case w.end == 0:
+		return nothing
+	case w.end <= s.sent:
+		return whole
+	case s.writing:
+		return unknown
+	case w.begin < s.sent:
+		return part
+	}
+	return nothing
+}
+
+// lost ends all calls when the connection has ended. Only what a write returned says
+// which frames the socket had taken, so it waits for one that is under way.
+func (s *shared) lost(err error) {
+	s.discard()
+	s.mu.Lock()
+	s.ended = true
+	for s.writing {
+		s.idle.Wait()
+	}
+	s.queue = nil
+	all := make([]*waiter, 0, len(s.waiting))
+	for _, w := range s.waiting {
+		s.failLocked(w, err)
+		all = append(all, w)
+	}
+	s.mu.Unlock()
+	finishAll(all)
+}
+
+func finishAll(ws []*waiter) {
+	for _, w := range ws {
+		w.finish()
+	}
+}
+
+// abandon ends the wait of w, for which its caller no longer waits. It fails
+// when w is, or is about to be, finished.
+func (s *shared) abandon(w *waiter) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting[w.id] != w {
+		return false
+	}
+	s.abandonLocked(w)
+	return true
+}
+
+func (s *shared) abandonLocked(w *waiter) {
+	if i := slices.Index(s.queue, w); i >= 0 && w.end == 0 {
+		s.queue = slices.Delete(s.queue, i, i+1)
+		s.owed--
+	}
+	s.failLocked(w, errLate)
+}
+
+func (s *shared) sweep(now int64) int64 {
+	var late []*waiter
+	next := int64(never)
+	s.mu.Lock()
+	for _, w := range s.waiting {
+		if w.deadline <= now {
+			late = append(late, w)
+		} else {
+			next = min(next, w.deadline)
+		}
+	}
+	for _, w := range late {
+		s.abandonLocked(w)
+	}
+	s.mu.Unlock()
+	finishAll(late)
+	return next
+}
+
+func (s *shared) cut() { _ = s.conn.Close() }
+
+// retire lets no new package in, and closes the connection once no answer is owed.
+func (s *shared) retire() {
+	s.mu.Lock()
+	s.ended = true
+	over := s.owed == 0
+	s.mu.Unlock()
+	if over {
+		s.discard()
+	}
+}
+
+// discard closes the connection; the reader, if there is one, ends with it.
+func (s *shared) discard() {
+	s.c.sweeper.remove(s)
+	_ = s.conn.Close()
+}

@@ -1,0 +1,366 @@
+package codec
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/big"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// marshal is the library's plain encoding: what a client of another make might send.
+func marshal(t testing.TB, v any) []byte {
+	t.Helper()
+	b, err := msgpack.Marshal(v)
+	require.NoError(t, err)
+	return b
+}
+
+// decodeInto decodes what in encodes to into a new T.
+func decodeInto[T any](t testing.TB, in any) (T, error) {
+	var out T
+	err := Decode(marshal(t, in), &out)
+	return out, err
+}
+
+func refuses[T any](in any, says string) func(*testing.T) {
+	return func(t *testing.T) {
+		got, err := decodeInto[T](t, in)
+		require.Error(t, err, "decoded as %v", got)
+		assert.Contains(t, err.Error(), says)
+	}
+}
+
+func accepts[T any](in any, want T) func(*testing.T) {
+	return func(t *testing.T) {
+		got, err := decodeInto[T](t, in)
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+	}
+}
+
+func TestNumbersThatDoNotFitAreErrors(t *testing.T) {
+	t.Run("300 into int8", refuses[int8](300, "300 does not fit int8"))
+	t.Run("128 into int8", refuses[int8](128, "128 does not fit int8"))
+	t.Run("-129 into int8", refuses[int8](-129, "-129 does not fit int8"))
+	t.Run("-1 into uint", refuses[uint](-1, "-1 does not fit uint"))
+	t.Run("256 into uint8", refuses[uint8](256, "256 does not fit uint8"))
+	t.Run("largest uint64 into int", refuses[int](uint64(math.MaxUint64), "18446744073709551615 does not fit int"))
+	t.Run("2^63 into int64", refuses[int64](uint64(1<<63), "9223372036854775808 does not fit int64"))
+	t.Run("a fraction into int", refuses[int](1.5, "1.5 does not fit int"))
+	t.Run("a whole float into int", refuses[int](2.0, "2 does not fit int"))
+	t.Run("a number into a string", refuses[string](5, "5 does not fit string"))
+	t.Run("a string into a number", refuses[int]("5", `string "5" does not fit int`))
+	t.Run("a number into a bool", refuses[bool](1, "1 does not fit bool"))
+	t.Run("a bool into a number", refuses[int](true, "true does not fit int"))
+	t.Run("a bool into a float", refuses[float64](true, "true does not fit float64"))
+	t.Run("a large integer into float64", refuses[float64](int64(1<<53+1), "9007199254740993 does not fit float64"))
+	t.Run("the largest uint64 into float64", refuses[float64](uint64(math.MaxUint64), "does not fit float64"))
+	t.Run("a large integer into float32", refuses[float32](1<<24+1, "16777217 does not fit float32"))
+	t.Run("a large float into float32", refuses[float32](1e300, "1e+300 does not fit float32"))
+	t.Run("a number into a duration", refuses[time.Duration]("1s", `string "1s" does not fit time.Duration`))
+	t.Run("a map into a slice", refuses[[]int](map[string]int{"a": 1}, "map of length 1 does not fit []int"))
+	t.Run("a slice into a map", refuses[map[string]int]([]int{1}, "array of length 1 does not fit map"))
+	t.Run("a string into a struct", refuses[address]("x", `string "x" does not fit codec.address`))
+	t.Run("numbers into bytes", refuses[[]byte]([]int{1}, "array of length 1 does not fit []uint8"))
+	t.Run("bytes into numbers", refuses[[]int]([]byte{1}, "bytes of length 1 does not fit []int"))
+	t.Run("three into an array of two", refuses[[2]int]([]int{1, 2, 3}, "3 elements do not fit [2]int"))
+	t.Run("five bytes into four", refuses[[4]byte]([]byte("12345"), "5 elements do not fit [4]uint8"))
+	t.Run("anything into a channel", refuses[chan int](1, "does not fit chan int"))
+}
+
+func TestNumbersThatFitAreKept(t *testing.T) {
+	t.Run("127 into int8", accepts(127, int8(127)))
+	t.Run("-128 in 64 bits into int8", accepts(int64(-128), int8(-128)))
+	t.Run("unsigned into int64", accepts(uint64(math.MaxInt64), int64(math.MaxInt64)))
+	t.Run("smallest int64", accepts(int64(math.MinInt64), int64(math.MinInt64)))
+	t.Run("largest uint64", accepts(uint64(math.MaxUint64), uint64(math.MaxUint64)))
+	t.Run("signed into uint8", accepts(int64(255), uint8(255)))
+	t.Run("an integer into float64", accepts(-7, float64(-7)))
+	t.Run("smallest int64 into float64", accepts(int64(math.MinInt64), float64(math.MinInt64)))
+	t.Run("2^63 into float64", accepts(uint64(1<<63), float64(1<<63)))
+	t.Run("float32 into float64", accepts(float32(1.5), 1.5))
+	t.Run("float64 into float32", accepts(0.1, float32(0.1)))
+	t.Run("infinity into float32", accepts(math.Inf(-1), float32(math.Inf(-1))))
+	t.Run("a string into bytes", accepts("ab", []byte("ab")))
+	t.Run("bytes into a string", accepts([]byte("ab"), "ab"))
+	t.Run("two into an array of three", accepts([]int{1, 2}, [3]int{1, 2, 0}))
+	t.Run("a duration", accepts(time.Hour, time.Hour))
+}
+
+func TestNilIsTheZeroValue(t *testing.T) {
+	t.Run("int", accepts(nil, 0))
+	t.Run("string", accepts(nil, ""))
+	t.Run("slice", accepts(nil, []int(nil)))
+	t.Run("map", accepts(nil, map[string]int(nil)))
+	t.Run("pointer", accepts(nil, (*int)(nil)))
+	t.Run("struct", accepts(nil, address{}))
+	t.Run("array", accepts(nil, [2]int{}))
+	t.Run("time", accepts(nil, time.Time{}))
+	t.Run("interface", accepts[any](nil, nil))
+	t.Run("fields", accepts(map[string]any{"Street": nil, "No": nil}, address{}))
+
+	full := address{"s", 5}
+	require.NoError(t, Decode(marshal(t, nil), &full))
+	assert.Equal(t, address{}, full)
+}
+
+func TestErrorsSayWhere(t *testing.T) {
+	type line struct{ Count int8 }
+	type doc struct {
+		Items []line
+		ByID  map[string]*line
+		Deep  [][]map[int]uint8
+		Any   any
+	}
+	for name, c := range map[string]struct {
+		in   any
+		says string
+	}{
+		"a field in a slice":  {map[string]any{"Items": []any{map[string]any{"Count": 1}, map[string]any{"Count": 300}}}, "Items[1].Count: 300 does not fit int8"},
+		"a field in a map":    {map[string]any{"ByID": map[string]any{"x": map[string]any{"Count": "no"}}}, `ByID[x].Count: string "no" does not fit int8`},
+		"deep":                {map[string]any{"Deep": []any{[]any{map[int]int{7: -1}}}}, "Deep[0][0][7]: -1 does not fit uint8"},
+		"a key":               {map[string]any{"Deep": []any{[]any{map[string]int{"k": 1}}}}, `Deep[0][0][key]: string "k" does not fit int`},
+		"a name that is none": {map[int]int{1: 2}, "a field of codec.doc is named by integer, not by a string"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := decodeInto[doc](t, c.in)
+			assert.EqualError(t, err, "decode into *codec.doc: "+c.says)
+		})
+	}
+}
+
+func TestInterfacesHoldWideNumbers(t *testing.T) {
+	in := map[string]any{
+		"small": 5, "minus": -2, "int8": int8(-100), "uint16": uint16(60000), "uint64": uint64(7), "huge": uint64(math.MaxUint64),
+		"float32": float32(1.5), "list": []any{1, []int{2}, []byte{3}}, "map": map[int]string{4: "x"}, "nil": nil, "s": "s",
+	}
+	want := map[string]any{
+		"small": int64(5), "minus": int64(-2), "int8": int64(-100), "uint16": int64(60000), "uint64": int64(7), "huge": uint64(math.MaxUint64),
+		"float32": 1.5, "list": []any{int64(1), []any{int64(2)}, []byte{3}}, "map": map[any]any{int64(4): "x"}, "nil": nil, "s": "s",
+	}
+	got, err := Value(marshal(t, in))
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
+
+	type holder struct {
+		Any   any
+		Free  map[string]any
+		List  []any
+		Keyed map[any]any
+		Ptr   *any
+	}
+	var inner any = int64(5)
+	t.Run("in a struct", accepts(map[string]any{"Any": in, "Free": in, "List": []any{in}, "Keyed": map[any]any{int8(1): in}, "Ptr": 5},
+		holder{Any: want, Free: want, List: []any{want}, Keyed: map[any]any{int64(1): want}, Ptr: &inner}))
+}
+
+func TestValueOfMixedKeys(t *testing.T) {
+	raw := []byte{0x83, 0xa1, 'a', 1, 2, 0xa1, 'b', 0xa1, 'c', 3}
+	got, err := Value(raw)
+	require.NoError(t, err)
+	assert.Equal(t, map[any]any{"a": int64(1), int64(2): "b", "c": int64(3)}, got)
+
+	_, err = Value([]byte{0x81, 0x90, 1})
+	assert.EqualError(t, err, "decode: []interface {} cannot be the key of a map")
+	assert.Error(t, Decode([]byte{0x81, 0x90, 1}, new(map[any]int)))
+}
+
+func TestValueNamesUnknownExtensions(t *testing.T) {
+	_, err := Value([]byte{0xd4, 99, 0})
+	assert.ErrorContains(t, err, "ext id=99")
+}
+
+func TestMapsWithKeysOfTheirOwn(t *testing.T) {
+	t.Run("int keys", accepts(map[int]string{-1: "a", 300: "b"}, map[int]string{-1: "a", 300: "b"}))
+	t.Run("narrow keys", accepts(map[int64]string{5: "a"}, map[uint8]string{5: "a"}))
+	t.Run("a key that does not fit", refuses[map[uint8]string](map[int]string{300: "a"}, "300 does not fit uint8"))
+	t.Run("pointers as values", func(t *testing.T) {
+		one, two := 1, 2
+		accepts(map[string]int{"a": 1, "b": 2}, map[string]*int{"a": &one, "b": &two})(t)
+	})
+
+	t.Run("structs as keys", func(t *testing.T) {
+		var out map[inner]int
+		require.NoError(t, Decode([]byte{0x82, 0x81, 0xa1, 'A', 1, 10, 0x81, 0xa1, 'B', 2, 20}, &out))
+		assert.Equal(t, map[inner]int{{A: 1}: 10, {B: 2}: 20}, out)
+	})
+
+	m := map[string]int{"kept": 1, "new": 0}
+	require.NoError(t, Decode(marshal(t, map[string]int{"new": 2}), &m))
+	assert.Equal(t, map[string]int{"kept": 1, "new": 2}, m)
+}
+
+func TestDecodeDoesNotTouchWhatACallerHolds(t *testing.T) {
+	raw := marshal(t, []byte("abc"))
+	var b []byte
+	require.NoError(t, Decode(raw, &b))
+	raw[len(raw)-1] = 'X'
+	assert.Equal(t, "abc", string(b))
+
+	old := []int{1, 2, 3}
+	list := old[:1]
+	require.NoError(t, Decode(marshal(t, []int{7, 8}), &list))
+	assert.Equal(t, []int{7, 8}, list)
+	assert.Equal(t, []int{1, 2, 3}, old)
+}
+
+func TestDecodeFollowsAPointerInAnInterface(t *testing.T) {
+	target := &address{Street: "old", No: 5}
+	var v any = target
+	require.NoError(t, Decode(marshal(t, map[string]any{"Street": "new"}), &v))
+	assert.Equal(t, &address{"new", 5}, target)
+	assert.Same(t, target, v)
+}
+
+func TestAnErrorTravelsAsItsText(t *testing.T) {
+	type outcome struct{ Err error }
+	b, err := Append(nil, outcome{fmt.Errorf("boom")})
+	require.NoError(t, err)
+	var out outcome
+	require.NoError(t, Decode(b, &out))
+	assert.EqualError(t, out.Err, "boom")
+	assert.ErrorContains(t, Decode(marshal(t, map[string]int{"Err": 5}), &out), "does not fit the interface error")
+}
+
+func TestTimesKeepTheirInstant(t *testing.T) {
+	zone := time.FixedZone("somewhere", 5*3600)
+	for _, in := range []time.Time{
+		time.Now(), time.Unix(0, 0), time.Unix(1<<34, 5), time.Unix(-1, 999), time.Date(2026, 2, 3, 4, 5, 6, 7, zone), {},
+	} {
+		b, err := Append(nil, in)
+		require.NoError(t, err)
+		var out time.Time
+		require.NoError(t, Decode(b, &out))
+		assert.True(t, in.Equal(out), "%v came back as %v", in, out)
+
+		v, err := Value(b)
+		require.NoError(t, err)
+		assert.True(t, in.Equal(v.(time.Time)))
+	}
+	assert.ErrorContains(t, Decode(marshal(t, 5), new(time.Time)), "decode into *time.Time")
+}
+
+func TestBytesOfManySizes(t *testing.T) {
+	for _, n := range []int{0, 1, 255, 256, 65536, 3 << 20} {
+		in := bytes.Repeat([]byte{7}, n)
+		b, err := Append(nil, in)
+		require.NoError(t, err)
+		var out []byte
+		require.NoError(t, Decode(b, &out))
+		assert.True(t, bytes.Equal(in, out))
+		assert.NotNil(t, out)
+	}
+}
+
+// Types that decode themselves, in each of the ways that the library knows.
+type (
+	custom struct{ n int }
+	marsh  struct{ s string }
+	hooked struct {
+		Big  big.Int
+		Ptr  *big.Int
+		URL  url.URL
+		C    custom
+		M    map[string]marsh
+		Raw  msgpack.RawMessage
+		None *custom
+	}
+)
+
+func (c *custom) EncodeMsgpack(e *msgpack.Encoder) error { return e.EncodeInt(int64(c.n) + 1) }
+func (c *custom) DecodeMsgpack(d *msgpack.Decoder) error {
+	n, err := d.DecodeInt()
+	c.n = n - 1
+	return err
+}
+func (m marsh) MarshalMsgpack() ([]byte, error) {
+	return append([]byte{0xa0 | byte(len(m.s))}, m.s...), nil
+}
+func (m *marsh) UnmarshalMsgpack(b []byte) error {
+	m.s = string(b[1:])
+	return nil
+}
+
+func TestTypesThatEncodeThemselves(t *testing.T) {
+	u, err := url.Parse("https://example.org/x")
+	require.NoError(t, err)
+	in := hooked{
+		Big: *big.NewInt(1 << 40), Ptr: big.NewInt(-5), URL: *u, C: custom{41},
+		M: map[string]marsh{"k": {"v"}}, Raw: msgpack.RawMessage{0x92, 1, 2},
+	}
+	for name, v := range map[string]any{"by value": in, "by pointer": &in} {
+		t.Run(name, func(t *testing.T) {
+			b, err := Append(nil, v)
+			require.NoError(t, err)
+			var out hooked
+			require.NoError(t, Decode(b, &out))
+			assert.Equal(t, in, out)
+		})
+	}
+}
+
+func TestDecodeRefusesWhatItCannotFill(t *testing.T) {
+	assert.ErrorContains(t, Decode([]byte{1}, nil), "not a pointer")
+	assert.ErrorContains(t, Decode([]byte{1}, 5), "not a pointer")
+	assert.ErrorContains(t, Decode([]byte{1}, (*int)(nil)), "not a pointer")
+	assert.ErrorContains(t, Decode(nil, new(int)), "no msgpack value")
+	assert.ErrorContains(t, Decode([]byte{1, 2}, new(int)), "1 bytes follow")
+	_, err := Value([]byte{1, 2})
+	assert.ErrorContains(t, err, "1 bytes follow")
+	assert.ErrorContains(t, Decode([]byte{1}, new(fmt.Stringer)), "does not fit the interface fmt.Stringer")
+}
+
+type panicker struct{ N int }
+
+func (panicker) EncodeMsgpack(*msgpack.Encoder) error  { panic("encoder broke") }
+func (*panicker) DecodeMsgpack(*msgpack.Decoder) error { panic("decoder broke") }
+
+func TestAPanicOfATypesOwnDecoderIsAnError(t *testing.T) {
+	assert.EqualError(t, Decode([]byte{1}, new(panicker)), "decode into *codec.panicker: panic: decoder broke")
+	_, err := Append(nil, panicker{})
+	assert.EqualError(t, err, "encode codec.panicker: panic: encoder broke")
+}
+
+func TestLongValuesAreCutInErrors(t *testing.T) {
+	_, err := decodeInto[int](t, strings.Repeat("x", 1000))
+	assert.Less(t, len(err.Error()), 120)
+}
+
+// mapper reads a map by the library's own means.
+type mapper struct{ M map[string]any }
+
+func (m *mapper) DecodeMsgpack(d *msgpack.Decoder) (err error) {
+	m.M, err = d.DecodeMap()
+	return err
+}
+
+// Row 71: the library looks for a map's length inside an extension, whose content no walk has checked.
+func TestAnExtensionIsNotReadAsAMap_Row71(t *testing.T) {
+	for name, b := range map[string][]byte{
+		"a map of 4 Gi in an extension":       {0xd7, 5, 0xdf, 0xff, 0xff, 0xff, 0xff, 0, 0, 0},
+		"a map of 4 Gi in a time":             {0xd7, 0xff, 0xdf, 0xff, 0xff, 0xff, 0xff, 0, 0, 0},
+		"a map that holds one of 4 Gi":        {0xd7, 0xff, 0x81, 0xa0, 0xdf, 0xff, 0xff, 0xff, 0xff, 0},
+		"an extension of nothing, then a map": {0xc7, 0, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, into := range []any{new(mapper), new(map[string]int), new(map[string]any), new(map[int]string), new(order), new([]int), new(int), new(string)} {
+				assert.Error(t, Decode(b, into), "%T", into)
+			}
+		})
+	}
+}
+
+func TestATimeInsideATypesOwnDecoderIsRead(t *testing.T) {
+	at := time.Unix(1<<31, 600_000_000)
+	var m mapper
+	require.NoError(t, Decode(marshal(t, map[string]any{"at": at, "then": 5}), &m))
+	assert.Equal(t, map[string]any{"at": at, "then": int8(5)}, m.M)
+}

@@ -1,0 +1,136 @@
+package codec
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// A plan is what is known of a Go type: how a value of it is decoded, and whether encoding one
+// needs care.
+type plan struct {
+	typ       reflect.Type
+	kind      reflect.Kind
+	decodes   bool // it has a decoder of its own
+	encodes   bool // it has an encoder of its own
+	own       bool // it, or a type inside it, has one
+	open      bool // its values may nest without bound: it holds an interface or itself
+	key, elem *plan
+	list      []*field // a struct's, in order
+	fields    map[string]*field
+	err       error // of a plan that planOf returns: why the library must not see the type
+}
+
+// plans caches what planOf has found, by reflect.Type: it never changes an answer.
+var plans sync.Map
+
+func planOf(t reflect.Type) *plan {
+	if p, ok := plans.Load(t); ok {
+		return p.(*plan)
+	}
+	b := builder{seen: make(map[reflect.Type]*plan), done: make(map[*plan]bool)}
+	p := b.plan(t)
+	p.err = b.err
+	plans.Store(t, p)
+	return p
+}
+
+// A builder makes the plans of one type and of all that it is made of.
+type builder struct {
+	seen map[reflect.Type]*plan
+	done map[*plan]bool
+	err  error
+}
+
+func (b *builder) plan(t reflect.Type) *plan {
+	if p := b.seen[t]; p != nil {
+		if !b.done[p] {
+			p.open = true
+		}
+		return p
+	}
+	p := &plan{typ: t, kind: t.Kind()}
+	b.seen[t] = p
+	p.decodes, p.encodes = hasDecoder(t), hasEncoder(t)
+	p.own = p.encodes && t != timeType
+	p.open = p.kind == reflect.Interface
+	if !p.encodes || !p.decodes {
+		b.parts(p)
+	}
+	b.done[p] = true
+	return p
+}
+
+// parts makes the plans of what p is made of.
+func (b *builder) parts(p *plan) {
+	switch p.kind {
+	case reflect.Map:
+		p.key = b.part(p, p.typ.Key())
+		p.elem = b.part(p, p.typ.Elem())
+	case reflect.Pointer:
+		b.checkPointer(p.typ)
+		p.elem = b.part(p, p.typ.Elem())
+	case reflect.Slice, reflect.Array:
+		p.elem = b.part(p, p.typ.Elem())
+	case reflect.Struct:
+		p.fields = make(map[string]*field)
+		b.addFields(p, p.typ, nil, nil)
+		for _, f := range p.list {
+			p.own = p.own || f.plan.own
+			p.open = p.open || f.plan.open
+		}
+	}
+}
+
+func (b *builder) part(p *plan, t reflect.Type) *plan {
+	part := b.plan(t)
+	p.own = p.own || part.own
+	p.open = p.open || part.open
+	return part
+}
+
+// checkPointer refuses a type that is a pointer to itself and nothing else.
+func (b *builder) checkPointer(t reflect.Type) {
+	first := t
+	for t.Kind() == reflect.Pointer {
+		if t = t.Elem(); t == first {
+			b.err = fmt.Errorf("type %s points at nothing but itself", t)
+			return
+		}
+	}
+}
+
+// The interfaces by which a type decodes or encodes itself, and the types that need more than their kind.
+var (
+	decoderTypes = []reflect.Type{
+		reflect.TypeFor[msgpack.CustomDecoder](), reflect.TypeFor[msgpack.Unmarshaler](),
+		reflect.TypeFor[encoding.BinaryUnmarshaler](), reflect.TypeFor[encoding.TextUnmarshaler](),
+	}
+	encoderTypes = []reflect.Type{
+		reflect.TypeFor[msgpack.CustomEncoder](), reflect.TypeFor[msgpack.Marshaler](),
+		reflect.TypeFor[encoding.BinaryMarshaler](), reflect.TypeFor[encoding.TextMarshaler](),
+	}
+	timeType  = reflect.TypeFor[time.Time]()
+	errorType = reflect.TypeFor[error]()
+)
+
+func hasDecoder(t reflect.Type) bool { return implements(t, decoderTypes) }
+func hasEncoder(t reflect.Type) bool { return implements(t, encoderTypes) }
+
+// implements says whether t or *t has one of the interfaces. Pointers and
+// interfaces are looked through when there is a value.
+func implements(t reflect.Type, interfaces []reflect.Type) bool {
+	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
+		return false
+	}
+	for _, i := range interfaces {
+		if t.Implements(i) || reflect.PointerTo(t).Implements(i) {
+			return true
+		}
+	}
+	return false
+}

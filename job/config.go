@@ -1,0 +1,170 @@
+package job
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// The dead-letter drivers. Build has the first three; the others come with other packages.
+const (
+	DriverLogOnly   = "log_only"
+	DriverMemory    = "memory"
+	DriverFile      = "file"
+	DriverRedisList = "redis_list"
+)
+
+// A Config is how a program's jobs are tried, limited and buried.
+type Config struct {
+	MaxAttempts int // below 1 counts as 1
+	BaseDelay   time.Duration
+	Multiplier  float64
+	MaxDelay    time.Duration
+	Timeout     time.Duration // of a handler; <= 0: none
+	DeadLetter  DeadLetterConfig
+}
+
+// A DeadLetterConfig says where dead letters go.
+type DeadLetterConfig struct {
+	Driver    string
+	KeyPrefix string // of a Redis list; the queue's name follows
+	Path      string // of the file
+}
+
+// DefaultConfig is what ReadConfig returns when nothing is set.
+func DefaultConfig() Config {
+	p := DefaultRetryPolicy()
+	return Config{
+		MaxAttempts: p.MaxAttempts, BaseDelay: p.BaseDelay, Multiplier: p.Multiplier, MaxDelay: p.MaxDelay,
+		Timeout:    120 * time.Second,
+		DeadLetter: DeadLetterConfig{Driver: DriverRedisList, KeyPrefix: "job:dead:"},
+	}
+}
+
+// ReadConfig reads the settings of jobs from a decoded JSON file, with or without the outer key "job", and from the
+// environment, which goes before the file (getenv may be os.Getenv; nil: no environment):
+//
+//	default_max_attempts           JOB_MAX_ATTEMPTS
+//	base_delay_ms                  JOB_BASE_DELAY_MS
+//	backoff_multiplier             JOB_BACKOFF_MULTIPLIER
+//	max_delay_ms                   JOB_MAX_DELAY_MS
+//	handler_timeout_seconds        JOB_HANDLER_TIMEOUT_SECONDS
+//	dead_letter.driver             JOB_DLQ
+//	dead_letter.redis_key_prefix   JOB_DLQ_REDIS_PREFIX
+//	dead_letter.path               JOB_DLQ_PATH
+//
+// A value that is not of the right kind, NaN and infinities too, is passed over for the next source; ignored names
+// each of them, for a log.
+func ReadConfig(file map[string]any, getenv func(string) string) (cfg Config, ignored []string) {
+	if inner, ok := file["job"].(map[string]any); ok {
+		file = inner
+	}
+	dead, ok := file["dead_letter"].(map[string]any)
+	r := reader{getenv: getenv}
+	if file["dead_letter"] != nil && !ok {
+		r.ignore("dead_letter", file["dead_letter"])
+	}
+	cfg = DefaultConfig()
+	r.count(file, "default_max_attempts", "JOB_MAX_ATTEMPTS", &cfg.MaxAttempts)
+	r.duration(file, "base_delay_ms", "JOB_BASE_DELAY_MS", time.Millisecond, &cfg.BaseDelay)
+	r.float(file, "backoff_multiplier", "JOB_BACKOFF_MULTIPLIER", &cfg.Multiplier)
+	r.duration(file, "max_delay_ms", "JOB_MAX_DELAY_MS", time.Millisecond, &cfg.MaxDelay)
+	r.duration(file, "handler_timeout_seconds", "JOB_HANDLER_TIMEOUT_SECONDS", time.Second, &cfg.Timeout)
+	r.text(dead, "driver", "JOB_DLQ", &cfg.DeadLetter.Driver)
+	r.text(dead, "redis_key_prefix", "JOB_DLQ_REDIS_PREFIX", &cfg.DeadLetter.KeyPrefix)
+	r.text(dead, "path", "JOB_DLQ_PATH", &cfg.DeadLetter.Path)
+	return cfg, r.ignored
+}
+
+// Policy is the retry policy of c, with the default jitter.
+func (c Config) Policy() RetryPolicy {
+	return RetryPolicy{
+		MaxAttempts: max(c.MaxAttempts, 1), BaseDelay: c.BaseDelay, MaxDelay: c.MaxDelay,
+		Multiplier: c.Multiplier, Jitter: DefaultRetryPolicy().Jitter,
+	}.normal()
+}
+
+// reader takes each setting from the first source that has a value of the right kind.
+type reader struct {
+	getenv  func(string) string
+	ignored []string
+}
+
+func (r *reader) ignore(name string, value any) {
+	r.ignored = append(r.ignored, fmt.Sprintf("%s=%v", name, value))
+}
+
+func (r *reader) float(file map[string]any, key, env string, into *float64) {
+	if r.getenv != nil {
+		if v := r.getenv(env); v != "" {
+			if f, ok := finite(v); ok {
+				*into = f
+				return
+			}
+			r.ignore(env, v)
+		}
+	}
+	if v := file[key]; v != nil {
+		if f, ok := finite(v); ok {
+			*into = f
+			return
+		}
+		r.ignore(key, v)
+	}
+}
+
+func (r *reader) count(file map[string]any, key, env string, into *int) {
+	f := float64(*into)
+	r.float(file, key, env, &f)
+	*into = int(min(max(f, math.MinInt32), Unlimited))
+}
+
+func (r *reader) duration(file map[string]any, key, env string, unit time.Duration, into *time.Duration) {
+	f := float64(*into) / float64(unit)
+	r.float(file, key, env, &f)
+	const limit = float64(math.MaxInt64 / 2) // far beyond any delay and far from overflow
+	*into = time.Duration(min(max(f*float64(unit), -limit), limit))
+}
+
+func (r *reader) text(file map[string]any, key, env string, into *string) {
+	if r.getenv != nil {
+		if v := r.getenv(env); v != "" {
+			*into = v
+			return
+		}
+	}
+	switch v := file[key].(type) {
+	case nil:
+	case string:
+		if v != "" {
+			*into = v
+		}
+	default:
+		r.ignore(key, v)
+	}
+}
+
+// finite is the number that v is or spells.
+func finite(v any) (float64, bool) {
+	var f float64
+	switch v := v.(type) {
+	case int:
+		f = float64(v)
+	case int64:
+		f = float64(v)
+	case float64:
+		f = v
+	case json.Number:
+		return finite(string(v))
+	case string:
+		var err error
+		if f, err = strconv.ParseFloat(v, 64); err != nil {
+			return 0, false
+		}
+	default:
+		return 0, false
+	}
+	return f, !math.IsNaN(f) && !math.IsInf(f, 0)
+}

@@ -1,0 +1,76 @@
+package job
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Unlimited as MaxAttempts means no limit.
+const Unlimited = math.MaxInt32
+
+// A RetryPolicy says how often a job is tried and how long it waits in between. Values out of range are read as
+// the nearest allowed one: MaxAttempts at least 1, delays at least 0, Multiplier at least 1, Jitter at least 0. A
+// policy equal to RetryPolicy{} means DefaultRetryPolicy; in any other a zero is a zero, MaxDelay's too.
+type RetryPolicy struct {
+	MaxAttempts         int           // runs in all, the first included; Unlimited: no limit
+	BaseDelay, MaxDelay time.Duration // after the first attempt; the longest there is
+	Multiplier, Jitter  float64       // from one attempt to the next; the part of a delay by which it varies, either way
+}
+
+// DefaultRetryPolicy is 5 attempts, 1 s doubling up to 300 s, with a jitter of 0.2.
+func DefaultRetryPolicy() RetryPolicy {
+	return RetryPolicy{MaxAttempts: 5, BaseDelay: time.Second, MaxDelay: 300 * time.Second, Multiplier: 2, Jitter: 0.2}
+}
+
+// ShouldRetry reports whether a job may run again after the given attempt.
+func (p RetryPolicy) ShouldRetry(attempt int) bool {
+	limit := p.normal().MaxAttempts
+	return limit == Unlimited || attempt < limit
+}
+
+// BaseDelayFor is the delay after the given attempt without jitter: BaseDelay times Multiplier to the power of
+// attempt-1, rounded half away from zero to whole milliseconds, at most MaxDelay. An attempt below 1 counts as 1.
+func (p RetryPolicy) BaseDelayFor(attempt int) time.Duration {
+	p = p.normal()
+	if p.BaseDelay == 0 {
+		return 0
+	}
+	ms := math.Round(float64(p.BaseDelay) / float64(time.Millisecond) * math.Pow(p.Multiplier, float64(max(attempt, 1)-1)))
+	if ms >= float64(p.MaxDelay)/float64(time.Millisecond) {
+		return p.MaxDelay
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// Delay is BaseDelayFor with jitter, never over MaxDelay: evenly spread over as much as Jitter allows below and
+// above, so that jobs which failed together come back apart even where the cap cuts the upper part off.
+func (p RetryPolicy) Delay(attempt int) time.Duration {
+	p = p.normal()
+	delay := float64(p.BaseDelayFor(attempt))
+	if delay == 0 {
+		return 0
+	}
+	low := max(0, delay*(1-p.Jitter))
+	high := min(delay*(1+p.Jitter), float64(p.MaxDelay))
+	d := low + rand.Float64()*(high-low)
+	if d >= float64(p.MaxDelay) {
+		return p.MaxDelay
+	}
+	return time.Duration(d)
+}
+
+func (p RetryPolicy) normal() RetryPolicy {
+	if p == (RetryPolicy{}) {
+		return DefaultRetryPolicy()
+	}
+	p.MaxAttempts = min(max(p.MaxAttempts, 1), Unlimited)
+	p.BaseDelay, p.MaxDelay = max(p.BaseDelay, 0), max(p.MaxDelay, 0)
+	if !(p.Multiplier >= 1) { // NaN too
+		p.Multiplier = 1
+	}
+	if !(p.Jitter >= 0) {
+		p.Jitter = 0
+	}
+	return p
+}

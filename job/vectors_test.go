@@ -1,0 +1,603 @@
+package job
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// differs names the cases where this package does something else than the file expects, and why. All of them are
+// side effects of the original's language, which the file leaves free.
+var differs = map[string]string{
+	"meta_list":                    "meta of another kind than object is empty",
+	"attempt_junk_string":          "what is no whole number is refused",
+	"attempt_alpha":                "what is no whole number is refused",
+	"attempt_fraction":             "what is no whole number is refused",
+	"attempt_bool":                 "what is no whole number is refused",
+	"v_string":                     "what is no whole number is refused",
+	"multiplier_is_file_first":     "the environment goes before the file for every setting",
+	"fractional_timeout_truncated": "1.5 s is 1.5 s",
+}
+
+// noOperation names parts of the files that this package has no operation for.
+var noOperation = map[string]string{
+	"dead_letter.json key":                                  "the key of a Redis list belongs to the Redis driver; the prefix is read by ReadConfig",
+	"dead_letter.json pop":                                  "nothing is taken out before it is published; the entries' texts are read by TestDeadLetterEntries",
+	"dead_letter.json cli":                                  "the command line is in cmd/taskd",
+	"dead_letter.json replay crash_between_pop_and_publish": "there is no moment in which the letter is in neither place: TestReplayRemovesAfterPublishing",
+}
+
+func vector[T any](t *testing.T, name string) T {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	require.NoError(t, err)
+	var v T
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	require.NoError(t, dec.Decode(&v))
+	return v
+}
+
+// checkEnvelope compares with an envelope as a vector gives it: any member may be left out, "<generated>" or "<now>".
+func checkEnvelope(t *testing.T, want map[string]any, got Envelope) {
+	t.Helper()
+	encoded, err := got.Encode()
+	require.NoError(t, err)
+	var members map[string]any
+	require.NoError(t, unmarshal(encoded, &members))
+	for name, value := range want {
+		switch value {
+		case "<generated>":
+			assert.NotEmpty(t, got.JobID)
+		case "<now>":
+			assert.InDelta(t, time.Now().Unix(), got.CreatedAt, 5)
+		default:
+			assert.Equal(t, value, members[name], name)
+		}
+	}
+}
+
+func checkDecodeError(t *testing.T, kind string, err error) {
+	t.Helper()
+	var decode *DecodeError
+	require.ErrorAs(t, err, &decode)
+	assert.Equal(t, kind, string(decode.Reason))
+	for word, kinds := range map[string]string{"jobType": "missing_job_type", "payload": "payload_not_object"} {
+		if kind == kinds {
+			assert.ErrorContains(t, err, word)
+		}
+	}
+}
+
+func TestDecodeVectors(t *testing.T) {
+	type expect struct {
+		OK        bool
+		Envelope  map[string]any
+		ErrorKind string `json:"error_kind"`
+	}
+	file := vector[struct {
+		Cases []struct {
+			Name   string
+			Input  string `json:"input_json"`
+			Expect expect
+		}
+	}](t, "envelope_decode.json")
+	for _, c := range file.Cases {
+		t.Run(c.Name, func(t *testing.T) {
+			got, err := Decode([]byte(c.Input))
+			switch {
+			case c.Name == "meta_list":
+				require.NoError(t, err)
+				assert.Empty(t, got.Meta, differs[c.Name])
+			case differs[c.Name] != "":
+				checkDecodeError(t, "not_integer", err)
+			case !c.Expect.OK:
+				checkDecodeError(t, c.Expect.ErrorKind, err)
+			default:
+				require.NoError(t, err)
+				checkEnvelope(t, c.Expect.Envelope, got)
+				again, err := got.Encode()
+				require.NoError(t, err)
+				back, err := Decode(again)
+				require.NoError(t, err)
+				assert.Equal(t, got, back, "round trip")
+			}
+		})
+	}
+}
+
+func TestDecodeLegacyVectors(t *testing.T) {
+	file := vector[struct {
+		Cases []struct {
+			Name        string
+			InputKind   string `json:"input_kind"`
+			Input       string
+			DefaultType string `json:"default_job_type"`
+			Expect      map[string]any
+		}
+	}](t, "envelope_wrap_legacy.json")
+	for _, c := range file.Cases {
+		t.Run(c.Name, func(t *testing.T) {
+			inputs := map[string]any{"string": c.Input, "bytes": []byte(c.Input)}
+			if c.InputKind == "json" {
+				var value any
+				require.NoError(t, unmarshal([]byte(c.Input), &value))
+				inputs = map[string]any{"decoded": value, "raw": json.RawMessage(c.Input)}
+			}
+			for kind, input := range inputs {
+				got, err := DecodeLegacy(input, c.DefaultType)
+				if c.Expect["ok"] != true {
+					checkDecodeError(t, c.Expect["error_kind"].(string), err)
+					continue
+				}
+				require.NoError(t, err, kind)
+				delete(c.Expect, "ok")
+				delete(c.Expect, "treated_as")
+				checkEnvelope(t, c.Expect, got)
+				c.Expect["ok"] = true
+			}
+		})
+	}
+}
+
+func TestAccessorVectors(t *testing.T) {
+	file := vector[struct {
+		WithAttempt struct {
+			Cases []struct{ Input, Expect int }
+		} `json:"with_attempt"`
+		MetaString struct {
+			Cases []struct {
+				Meta         map[string]any
+				Key, Default string
+				Expect       string
+				Without      *string `json:"expect_without_default"`
+			}
+		} `json:"meta_string"`
+		Order []string `json:"to_array_field_order"`
+		JobID struct {
+			Pattern string `json:"original_pattern"`
+		} `json:"job_id"`
+	}](t, "envelope_accessors.json")
+
+	for _, c := range file.WithAttempt.Cases {
+		t.Run(fmt.Sprintf("with_attempt %d", c.Input), func(t *testing.T) {
+			e := Envelope{V: 1, JobID: "J", JobType: "t", Attempt: 2, MaxAttempts: 3, CreatedAt: 9}
+			want := e
+			want.Attempt = c.Expect
+			assert.Equal(t, want, e.WithAttempt(c.Input))
+			assert.Equal(t, 2, e.Attempt, "the receiver is unchanged")
+		})
+	}
+	for i, c := range file.MetaString.Cases {
+		t.Run(fmt.Sprintf("meta_string %d", i), func(t *testing.T) {
+			e := Envelope{Meta: c.Meta}
+			assert.Equal(t, c.Expect, e.MetaString(c.Key, c.Default))
+			without := ""
+			if c.Without != nil {
+				without = *c.Without
+			}
+			assert.Equal(t, without, e.MetaString(c.Key, ""))
+		})
+	}
+	t.Run("member order", func(t *testing.T) {
+		data, err := json.Marshal(Envelope{JobType: "t"})
+		require.NoError(t, err)
+		last := -1
+		for _, name := range file.Order {
+			at := bytes.Index(data, []byte(`"`+name+`":`))
+			assert.Greater(t, at, last, name)
+			last = at
+		}
+		assert.Contains(t, string(data), `"payload":{},"meta":{}`)
+	})
+	t.Run("job id", func(t *testing.T) {
+		e, err := New("t", nil, nil, RetryPolicy{})
+		require.NoError(t, err)
+		assert.Regexp(t, file.JobID.Pattern, e.JobID)
+	})
+}
+
+type vectorPolicy struct {
+	MaxAttempts       int     `json:"maxAttempts"`
+	BaseDelayMs       int64   `json:"baseDelayMs"`
+	BackoffMultiplier float64 `json:"backoffMultiplier"`
+	MaxDelayMs        int64   `json:"maxDelayMs"`
+	JitterRatio       float64 `json:"jitterRatio"`
+}
+
+func (v vectorPolicy) policy() RetryPolicy {
+	return RetryPolicy{
+		MaxAttempts: v.MaxAttempts, BaseDelay: time.Duration(v.BaseDelayMs) * time.Millisecond,
+		MaxDelay: time.Duration(v.MaxDelayMs) * time.Millisecond, Multiplier: v.BackoffMultiplier, Jitter: v.JitterRatio,
+	}
+}
+
+func TestPolicyVectors(t *testing.T) {
+	file := vector[struct {
+		Defaults  vectorPolicy
+		Schedules []struct {
+			Name   string
+			Policy vectorPolicy
+			Delays []int64 `json:"delays_ms_for_attempt_1_to_n"`
+		} `json:"schedules_without_jitter"`
+		ShouldRetry []struct {
+			Attempt     int
+			MaxAttempts int
+			Expect      bool
+		} `json:"should_retry"`
+		Large struct {
+			Cases []struct {
+				Attempt int
+				Expect  int64 `json:"expect_ms"`
+			}
+		} `json:"large_or_odd_attempts"`
+		Jitter struct {
+			Cases []struct {
+				Attempt     int
+				JitterRatio float64
+				Raw         int64 `json:"raw_ms"`
+				Min         int64 `json:"accept_min_ms"`
+				Max         int64 `json:"accept_max_ms"`
+			}
+		} `json:"jitter_bounds"`
+	}](t, "retry_policy.json")
+
+	t.Run("defaults", func(t *testing.T) {
+		assert.Equal(t, file.Defaults.policy(), DefaultRetryPolicy())
+		assert.Equal(t, DefaultRetryPolicy(), RetryPolicy{}.normal())
+	})
+	for _, c := range file.Schedules {
+		t.Run(c.Name, func(t *testing.T) {
+			for i, want := range c.Delays {
+				assert.Equal(t, want, c.Policy.policy().BaseDelayFor(i+1).Milliseconds(), "attempt %d", i+1)
+				assert.Equal(t, want, c.Policy.policy().Delay(i+1).Milliseconds(), "attempt %d", i+1)
+			}
+		})
+	}
+	for _, c := range file.ShouldRetry {
+		t.Run(fmt.Sprintf("should_retry %d of %d", c.Attempt, c.MaxAttempts), func(t *testing.T) {
+			p := DefaultRetryPolicy()
+			p.MaxAttempts = c.MaxAttempts
+			assert.Equal(t, c.Expect, p.ShouldRetry(c.Attempt))
+		})
+	}
+	for _, c := range file.Large.Cases {
+		t.Run(fmt.Sprintf("attempt %d", c.Attempt), func(t *testing.T) {
+			assert.Equal(t, c.Expect, DefaultRetryPolicy().BaseDelayFor(c.Attempt).Milliseconds())
+		})
+	}
+	for _, c := range file.Jitter.Cases {
+		t.Run(fmt.Sprintf("jitter %v at attempt %d", c.JitterRatio, c.Attempt), func(t *testing.T) {
+			p := DefaultRetryPolicy()
+			p.Jitter = c.JitterRatio
+			assert.Equal(t, c.Raw, p.BaseDelayFor(c.Attempt).Milliseconds())
+			for range 1000 {
+				d := p.Delay(c.Attempt)
+				require.GreaterOrEqual(t, d, time.Duration(c.Min)*time.Millisecond)
+				require.LessOrEqual(t, d, time.Duration(c.Max)*time.Millisecond)
+			}
+		})
+	}
+}
+
+func TestRegistryVectors(t *testing.T) {
+	file := vector[struct {
+		Cases []struct {
+			Name     string
+			Register [][]string
+			Require  string
+			Get      string
+			Expect   struct {
+				Count         *int
+				Has           map[string]bool
+				Error         bool
+				Contains      string `json:"message_contains"`
+				None          bool
+				RegisterError string `json:"register_error"`
+				WithReplace   *struct {
+					Types    []string
+					Count    int
+					OwnerOfB int `json:"owner_of_b"`
+				} `json:"with_replace"`
+			}
+		}
+	}](t, "registry.json")
+	for _, c := range file.Cases {
+		t.Run(c.Name, func(t *testing.T) {
+			var handlers []Handler
+			for _, types := range c.Register {
+				handlers = append(handlers, &funcHandler{types: types})
+			}
+			reg, err := NewRegistry(handlers...)
+			if c.Expect.RegisterError != "" {
+				require.ErrorContains(t, err, `"b"`)
+				reg, err = NewRegistry(handlers[0])
+				require.NoError(t, err)
+				require.NoError(t, reg.Replace(handlers[1]))
+				want := c.Expect.WithReplace
+				assert.Equal(t, want.Types, reg.Types())
+				assert.Equal(t, want.Count, reg.Len())
+				owner, _ := reg.Get("b")
+				assert.Same(t, handlers[want.OwnerOfB], owner)
+				return
+			}
+			if c.Require == "" && c.Expect.Error {
+				require.Error(t, err)
+				return
+			}
+			require.NoError(t, err)
+			if c.Expect.Count != nil {
+				assert.Equal(t, *c.Expect.Count, reg.Len())
+			}
+			for name, want := range c.Expect.Has {
+				assert.Equal(t, want, reg.Has(name), name)
+			}
+			if c.Require != "" {
+				_, err := reg.Require(c.Require)
+				require.ErrorContains(t, err, c.Expect.Contains)
+			}
+			if c.Get != "" {
+				_, ok := reg.Get(c.Get)
+				assert.Equal(t, c.Expect.None, !ok)
+			}
+		})
+	}
+}
+
+func TestPublisherVectors(t *testing.T) {
+	file := vector[struct {
+		Cases []struct {
+			Name   string
+			Policy int `json:"policy_max_attempts"`
+			Call   struct {
+				JobType       string
+				Payload, Meta map[string]any
+				Envelope      *Envelope
+			}
+			Want   map[string]any `json:"expect_published"`
+			Expect any
+		}
+	}](t, "publisher.json")
+	for _, c := range file.Cases {
+		t.Run(c.Name, func(t *testing.T) {
+			var published []Envelope
+			var failure error
+			policy := RetryPolicy{}
+			if c.Policy > 0 {
+				policy = DefaultRetryPolicy()
+				policy.MaxAttempts = c.Policy
+			}
+			p := NewPublisher(func(_ context.Context, e Envelope) error {
+				published = append(published, e)
+				return failure
+			}, policy)
+
+			var got Envelope
+			var err error
+			switch {
+			case c.Name == "publish_error":
+				failure = errors.New("broker is down")
+				got, err = p.Dispatch(t.Context(), "t", nil, nil)
+				require.ErrorIs(t, err, failure)
+				assert.Zero(t, got)
+				return
+			case c.Name == "empty_type":
+				_, err = p.Dispatch(t.Context(), "", c.Call.Payload, nil)
+				checkDecodeError(t, "missing_job_type", err)
+				_, err = p.DispatchEnvelope(t.Context(), Envelope{})
+				checkDecodeError(t, "missing_job_type", err)
+				assert.Empty(t, published)
+				return
+			case c.Call.Envelope != nil:
+				got, err = p.DispatchEnvelope(t.Context(), *c.Call.Envelope)
+			case c.Call.JobType == "":
+				got, err = p.Dispatch(t.Context(), "t", nil, nil)
+			default:
+				got, err = p.Dispatch(t.Context(), c.Call.JobType, c.Call.Payload, c.Call.Meta)
+			}
+			require.NoError(t, err)
+			require.Len(t, published, 1)
+			assert.Equal(t, published[0], got)
+			checkEnvelope(t, c.Want, got)
+		})
+	}
+}
+
+func TestConfigVectors(t *testing.T) {
+	file := vector[struct {
+		Cases []struct {
+			Name   string
+			File   map[string]any
+			Env    map[string]string
+			Expect struct {
+				MaxAttempts int     `json:"default_max_attempts"`
+				BaseMs      int64   `json:"base_delay_ms"`
+				Multiplier  float64 `json:"backoff_multiplier"`
+				MaxMs       int64   `json:"max_delay_ms"`
+				Timeout     float64 `json:"handler_timeout_seconds"`
+				Driver      string  `json:"dlq_driver"`
+				Prefix      string  `json:"dlq_key_prefix"`
+			}
+			PolicyMax int `json:"policy_max_attempts"`
+		}
+	}](t, "job_config.json")
+	for _, c := range file.Cases {
+		t.Run(c.Name, func(t *testing.T) {
+			switch c.Name {
+			case "multiplier_is_file_first":
+				c.Expect.Multiplier = 4
+			case "fractional_timeout_truncated":
+				c.Expect.Timeout = 1.5
+			}
+			got, _ := ReadConfig(c.File, func(name string) string { return c.Env[name] })
+			want := c.Expect
+			assert.Equal(t, Config{
+				MaxAttempts: want.MaxAttempts, BaseDelay: time.Duration(want.BaseMs) * time.Millisecond,
+				Multiplier: want.Multiplier, MaxDelay: time.Duration(want.MaxMs) * time.Millisecond,
+				Timeout:    time.Duration(want.Timeout * float64(time.Second)),
+				DeadLetter: DeadLetterConfig{Driver: want.Driver, KeyPrefix: want.Prefix},
+			}, got)
+			assert.Equal(t, c.PolicyMax, got.Policy().MaxAttempts)
+			assert.Equal(t, 0.2, got.Policy().Jitter)
+		})
+	}
+}
+
+func TestDeadLetterEntries(t *testing.T) {
+	file := vector[struct {
+		Push struct {
+			Cases []struct {
+				Name  string
+				Job   json.RawMessage
+				Error string
+				At    int64
+				Want  map[string]any `json:"expect_entry"`
+			}
+		}
+		Pop struct {
+			Cases []struct {
+				Text   *string `json:"entry_text"`
+				Expect *struct {
+					Error string
+					At    int64
+				}
+			}
+		}
+	}](t, "dead_letter.json")
+	for _, c := range file.Push.Cases {
+		t.Run("push "+c.Name, func(t *testing.T) {
+			if c.Name == "not_encodable" {
+				e := Envelope{V: 1, JobID: "J", JobType: "t", Payload: json.RawMessage("{\"n\":\"\xff\xfe\"}"), Attempt: 1, MaxAttempts: 1}
+				data, err := json.Marshal(NewDeadLetter("", e, errors.New("bad \xff text")))
+				require.NoError(t, err)
+				got := DecodeDeadLetter(data)
+				assert.Empty(t, got.Broken)
+				assert.JSONEq(t, `{"n":"`+strings.Repeat("\uFFFD", 1)+`"}`, string(got.Job.Payload))
+				return
+			}
+			e, err := Decode(c.Job)
+			require.NoError(t, err)
+			d := NewDeadLetter("", e, errors.New(c.Error))
+			d.At = c.At
+			data, err := json.Marshal(d)
+			require.NoError(t, err)
+			var members map[string]any
+			require.NoError(t, unmarshal(data, &members))
+			for name, want := range c.Want {
+				assert.Equal(t, want, members[name], name)
+			}
+			assert.Equal(t, "default", members["queue"])
+			back := DecodeDeadLetter(data)
+			assert.JSONEq(t, string(d.Job.Payload), string(back.Job.Payload))
+			back.Job.Payload = d.Job.Payload // up to white space
+			assert.Equal(t, d, back, "round trip")
+		})
+	}
+	for i, c := range file.Pop.Cases {
+		if c.Text == nil {
+			continue
+		}
+		t.Run(fmt.Sprintf("entry %d", i), func(t *testing.T) {
+			got := DecodeDeadLetter([]byte(*c.Text))
+			if c.Expect != nil {
+				assert.Equal(t, c.Expect.Error, got.Error)
+				assert.Equal(t, c.Expect.At, got.At)
+			}
+			assert.NotEmpty(t, got.Broken, "none of these holds a job")
+			assert.Equal(t, *c.Text, string(got.Raw), "and none of them is lost")
+		})
+	}
+}
+
+func TestReplayVectors(t *testing.T) {
+	file := vector[struct {
+		Replay struct {
+			Cases []struct {
+				Name   string
+				Pushed []string
+				Limit  int
+				Expect struct {
+					Replayed    []string
+					Attempts    []int
+					Count       *int
+					Left        *int
+					Quarantined int
+				}
+			}
+		}
+	}](t, "dead_letter.json")
+	for _, c := range file.Replay.Cases {
+		if noOperation["dead_letter.json replay "+c.Name] != "" {
+			continue
+		}
+		for _, kind := range storeKinds {
+			t.Run(c.Name+" "+kind.name, func(t *testing.T) {
+				store := kind.open(t)
+				for _, id := range c.Pushed {
+					e := Envelope{V: 1, JobID: id, JobType: "t", Attempt: 5, MaxAttempts: 5, CreatedAt: 7}
+					if strings.HasPrefix(id, "<") {
+						e.JobType = ""
+					}
+					_, err := store.Put(t.Context(), NewDeadLetter("", e, errors.New("x")))
+					require.NoError(t, err)
+				}
+				replayed, attempts := []string{}, []int{}
+				publish := func(_ context.Context, e Envelope) error {
+					if c.Name == "publish_fails_on_second" && len(replayed) == 1 {
+						return errors.New("broker is down")
+					}
+					replayed, attempts = append(replayed, e.JobID), append(attempts, e.Attempt)
+					return nil
+				}
+				n, err := Replay(t.Context(), store, publish, Filter{Queue: DefaultQueue, Limit: c.Limit})
+				var broken *BrokenError
+				switch {
+				case c.Expect.Quarantined > 0:
+					require.ErrorAs(t, err, &broken)
+					assert.Len(t, broken.IDs, c.Expect.Quarantined)
+				case c.Name == "publish_fails_on_second":
+					require.ErrorContains(t, err, "broker is down")
+				default:
+					require.NoError(t, err)
+				}
+				assert.Equal(t, c.Expect.Replayed, replayed)
+				if c.Expect.Attempts != nil {
+					assert.Equal(t, c.Expect.Attempts, attempts)
+				}
+				assert.Equal(t, len(replayed), n)
+				left, err := store.Len(t.Context(), "")
+				require.NoError(t, err)
+				assert.Equal(t, len(c.Pushed)-len(replayed), left)
+				if c.Expect.Left != nil {
+					assert.Equal(t, *c.Expect.Left, left)
+				}
+			})
+		}
+	}
+}
+
+func TestPolicySaturates(t *testing.T) {
+	huge := RetryPolicy{MaxAttempts: Unlimited, BaseDelay: math.MaxInt64, MaxDelay: math.MaxInt64, Multiplier: math.Inf(1), Jitter: math.Inf(1)}
+	odd := RetryPolicy{MaxAttempts: 3, BaseDelay: time.Second, MaxDelay: time.Minute, Multiplier: math.NaN(), Jitter: math.NaN()}
+	for _, attempt := range []int{math.MinInt, -1, 0, 1, 2, 63, 64, 1 << 20, math.MaxInt} {
+		for range 100 {
+			d := huge.Delay(attempt)
+			require.GreaterOrEqual(t, d, time.Duration(0), "attempt %d", attempt)
+		}
+		require.Equal(t, time.Duration(math.MaxInt64), huge.BaseDelayFor(attempt))
+		require.Equal(t, time.Second, odd.Delay(attempt))
+	}
+	assert.True(t, huge.ShouldRetry(math.MaxInt32))
+	assert.True(t, huge.ShouldRetry(math.MaxInt))
+}

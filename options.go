@@ -1,0 +1,48 @@
+package task
+
+import (
+	"maps"
+	"time"
+)
+
+// A CallOption changes one call.
+type CallOption func(*callOptions)
+
+type callOptions struct {
+	timeout    time.Duration
+	wait       time.Duration
+	cancel     bool
+	meta       map[string]string
+	soft, hard time.Duration
+}
+
+// WithTimeout sets the budget of the whole delivery: encoding, choosing,
+// connecting, sending and waiting. d <= 0: no deadline. The default is
+// Config.PushTimeout for Async and 3 s for Sync.
+func WithTimeout(d time.Duration) CallOption {
+	return func(o *callOptions) { o.timeout = max(d, 0) }
+}
+
+// WithWait lets the call wait up to d, within its budget, for a free slot.
+// Without it a busy pool is answered at once with ErrProcessBusy.
+func WithWait(d time.Duration) CallOption {
+	return func(o *callOptions) { o.wait = max(d, 0) }
+}
+
+// WithCancel ends the task's context when the caller's deadline, context or
+// connection ends. Without it a task that has begun goes on.
+func WithCancel() CallOption {
+	return func(o *callOptions) { o.cancel = true }
+}
+
+// WithMeta sends m along with the task, as Info.Meta: trace context and the like.
+func WithMeta(m map[string]string) CallOption {
+	m = maps.Clone(m)
+	return func(o *callOptions) { o.meta = m }
+}
+
+// WithTimeLimit limits the run of this task: soft ends its context, hard stops
+// its worker. The smaller of each and Config's counts; 0 keeps Config's.
+func WithTimeLimit(soft, hard time.Duration) CallOption {
+	return func(o *callOptions) { o.soft, o.hard = soft, hard }
+}

@@ -1,0 +1,295 @@
+package pooljob
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/job"
+)
+
+// runs are the words of the lines that the handlers of a directory have written, two each.
+func runs(t *testing.T, dir string) []string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "runs"))
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(strings.TrimSpace(string(data)))
+}
+
+// untilSettled runs the job until it is finished, each attempt as soon as the last is decided.
+func untilSettled(t *testing.T, r *job.Runner, h job.Handler, e job.Envelope) (d job.Decision, attempts int) {
+	t.Helper()
+	for {
+		d = r.Decide(t.Context(), h, e)
+		attempts++
+		if d.Outcome != job.Requeued {
+			return d, attempts
+		}
+		e = d.Envelope
+	}
+}
+
+func handlerOf(t testing.TB, pool task.Caller, jobType string, hardLimit time.Duration) job.Handler {
+	t.Helper()
+	h, err := remote.Handlers(pool, hardLimit).Require(jobType)
+	require.NoError(t, err)
+	return h
+}
+
+func quiet() *job.Runner {
+	return &job.Runner{Policy: job.RetryPolicy{MaxAttempts: 10}, Logger: slog.New(slog.DiscardHandler)}
+}
+
+func TestResultsCrossWhole(t *testing.T) {
+	h := handlerOf(t, startPool(t), "answer", 0)
+	for name, want := range answers {
+		t.Run(name, func(t *testing.T) {
+			got := h.Handle(t.Context(), newJob(t, "answer", order{What: name}, 5))
+			assert.Equal(t, want.Kind(), got.Kind())
+			if want.Err() == nil {
+				assert.NoError(t, got.Err())
+			} else {
+				assert.EqualError(t, got.Err(), want.Err().Error())
+			}
+			wantDelay, wantGiven := want.Delay()
+			delay, given := got.Delay()
+			assert.Equal(t, wantDelay, delay)
+			assert.Equal(t, wantGiven, given)
+		})
+	}
+	var coded *job.DeadError
+	require.ErrorAs(t, h.Handle(t.Context(), newJob(t, "answer", order{What: "fail"}, 5)).Err(), &coded)
+	assert.Equal(t, job.ReasonDecode, coded.Reason)
+}
+
+func TestAPanicInTheWorkerIsARetryWithItsStack(t *testing.T) {
+	result := handlerOf(t, startPool(t), "panic", 0).Handle(t.Context(), newJob(t, "panic", order{}, 5))
+	assert.Equal(t, job.KindRetry, result.Kind())
+	assert.EqualError(t, result.Err(), "at the disco")
+	var panicked *job.PanicError
+	require.ErrorAs(t, result.Err(), &panicked)
+	assert.Contains(t, string(panicked.Stack), "testHandlers")
+}
+
+// A handler that ignores its context: its process is killed at the limit, the goroutine count is back to what it
+// was, the job goes on as a retry for "timeout" and is dead on its last attempt. No attempt runs beside another.
+func TestADeafJobIsStoppedWithItsProcess_Row21(t *testing.T) {
+	pool, dir := startPool(t), t.TempDir()
+	before := runtime.NumGoroutine()
+	d, attempts := untilSettled(t, quiet(), handlerOf(t, pool, "deaf", 200*time.Millisecond), newJob(t, "deaf", order{Dir: dir}, 3))
+	assert.Equal(t, 3, attempts)
+	assert.Equal(t, job.Dead, d.Outcome)
+	assert.Equal(t, job.ReasonTimeout, d.Reason)
+	assert.Equal(t, 3, d.Envelope.Attempt)
+
+	ran := runs(t, dir)
+	require.Len(t, ran, 6, "three lines")
+	pids := map[string]bool{}
+	for i := 0; i < len(ran); i += 2 {
+		assert.Equal(t, "run", ran[i], "no attempt ran beside another")
+		pids[ran[i+1]] = true
+	}
+	assert.Len(t, pids, 3, "each attempt had a process of its own")
+	eventually(t, "the goroutines end", func() bool { return runtime.NumGoroutine() <= before })
+}
+
+// A job that always gets its process killed is dead once its attempts are used up, with the reason that says so.
+func TestAJobThatKillsItsProcessIsDeadAfterItsAttempts_Row29(t *testing.T) {
+	pool, dir := startPool(t), t.TempDir()
+	r := quiet()
+	var last job.Event
+	r.OnEvent = func(ev job.Event) { last = ev }
+	d, attempts := untilSettled(t, r, handlerOf(t, pool, "exit", time.Minute), newJob(t, "exit", order{Dir: dir}, 3))
+	assert.Equal(t, 3, attempts)
+	assert.Len(t, runs(t, dir), 6, "three lines")
+	assert.Equal(t, job.Dead, d.Outcome)
+	assert.Equal(t, job.ReasonCrashed, d.Reason)
+	assert.Equal(t, job.EventDead, last.Kind)
+	assert.Equal(t, job.ReasonCrashed, last.Reason)
+}
+
+func TestAKilledWorkerIsACrash(t *testing.T) {
+	pool, dir := startPool(t), t.TempDir()
+	var wg sync.WaitGroup
+	var d job.Decision
+	wg.Go(func() {
+		d = quiet().Decide(t.Context(), handlerOf(t, pool, "deaf", time.Minute), newJob(t, "deaf", order{Dir: dir}, 3))
+	})
+	eventually(t, "the job runs", func() bool { return len(runs(t, dir)) == 2 })
+	require.NoError(t, syscall.Kill(pool.Status()[0].PID, syscall.SIGKILL))
+	wg.Wait()
+	assert.Equal(t, job.Requeued, d.Outcome)
+	assert.Equal(t, job.ReasonCrashed, d.Reason)
+	assert.ErrorContains(t, d.Err, "signal 9")
+}
+
+// The Runner's time limit ends the handler's context in the worker.
+func TestTheRunnersLimitReachesTheWorker(t *testing.T) {
+	pool := startPool(t)
+	r := quiet()
+	r.Timeout = 200 * time.Millisecond
+	d := r.Decide(t.Context(), handlerOf(t, pool, "heed", time.Minute), newJob(t, "heed", order{}, 3))
+	assert.Equal(t, job.Requeued, d.Outcome)
+	assert.Equal(t, job.ReasonTimeout, d.Reason)
+	if d.Abandoned != nil {
+		<-d.Abandoned
+	}
+	result := handlerOf(t, pool, "answer", time.Minute).Handle(t.Context(), newJob(t, "answer", order{What: "success"}, 3))
+	assert.Equal(t, job.KindSuccess, result.Kind(), "the slot is free again: %v", result.Err())
+}
+
+// The caller's end reaches the handler, which gives up; the attempt is not counted.
+func TestAnInterruptedJobKeepsItsAttemptInThePool_Row24(t *testing.T) {
+	pool, dir := startPool(t), t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var wg sync.WaitGroup
+	var d job.Decision
+	wg.Go(func() {
+		d = quiet().Decide(ctx, handlerOf(t, pool, "heed", time.Minute), newJob(t, "heed", order{Dir: dir}, 3))
+	})
+	eventually(t, "the job runs", func() bool { return len(runs(t, dir)) == 2 })
+	cancel()
+	wg.Wait()
+	assert.Equal(t, job.Deferred, d.Outcome)
+	assert.Equal(t, job.ReasonInterrupted, d.Reason)
+	assert.Equal(t, 1, d.Envelope.Attempt)
+	assert.Zero(t, pool.Status()[0].Lost)
+}
+
+// A job that was given up and is deaf keeps its caller until its process is stopped.
+func TestALostLeaseWaitsUntilTheJobIsStopped(t *testing.T) {
+	pool, dir := startPool(t), t.TempDir()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	var d job.Decision
+	wg.Go(func() {
+		d = quiet().Decide(ctx, handlerOf(t, pool, "deaf", 500*time.Millisecond), newJob(t, "deaf", order{Dir: dir}, 3))
+	})
+	eventually(t, "the job runs", func() bool { return len(runs(t, dir)) == 2 })
+	cancel(job.ErrLeaseLost)
+	wg.Wait()
+	assert.Equal(t, job.Unsettled, d.Outcome)
+	alone, err := os.Open(filepath.Join(dir, "alone"))
+	require.NoError(t, err)
+	defer alone.Close()
+	assert.NoError(t, syscall.Flock(int(alone.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), "the job is gone")
+}
+
+func TestWhatDidNotRunIsDeferred(t *testing.T) {
+	pool, dir := startPool(t), t.TempDir()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	wg.Go(func() {
+		handlerOf(t, pool, "heed", time.Minute).Handle(ctx, newJob(t, "heed", order{Dir: dir}, 3))
+	})
+	eventually(t, "the job runs", func() bool { return len(runs(t, dir)) == 2 })
+
+	t.Run("busy", func(t *testing.T) {
+		h := handlerOf(t, pool, "answer", 0)
+		h.(*carrier).slotWait = 10 * time.Millisecond
+		r := quiet()
+		d := r.Decide(t.Context(), h, newJob(t, "answer", order{What: "success"}, 3))
+		assert.Equal(t, job.Deferred, d.Outcome)
+		assert.Equal(t, busyDelay, d.Delay)
+		assert.Equal(t, 1, d.Envelope.Attempt)
+		assert.ErrorIs(t, d.Err, task.ErrProcessBusy)
+	})
+	t.Run("not started", func(t *testing.T) {
+		cold, err := task.New(task.Config{ServerName: "cold", TempDir: t.TempDir()})
+		require.NoError(t, err)
+		result := handlerOf(t, cold, "answer", 0).Handle(t.Context(), newJob(t, "answer", order{}, 3))
+		assert.Equal(t, job.KindDefer, result.Kind())
+		assert.ErrorIs(t, result.Err(), task.ErrNotStarted)
+	})
+	t.Run("too large", func(t *testing.T) {
+		e := newJob(t, "answer", order{What: strings.Repeat("x", 3<<20)}, 3)
+		result := handlerOf(t, pool, "answer", 0).Handle(t.Context(), e)
+		assert.Equal(t, job.KindDefer, result.Kind())
+		assert.ErrorIs(t, result.Err(), task.ErrPackageTooLarge)
+	})
+}
+
+func TestNoTicketsAreLeft(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	pool := startPool(t)
+	h := handlerOf(t, pool, "answer", 0)
+	for range 5 {
+		h.Handle(t.Context(), newJob(t, "answer", order{What: "success"}, 3))
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "taskd-job-*"))
+	require.NoError(t, err)
+	assert.Empty(t, left)
+}
+
+func TestATicketThatWasGivenUpIsNotPunched(t *testing.T) {
+	given, err := newTicket()
+	require.NoError(t, err)
+	release, ok := punch(given.path())
+	require.True(t, ok)
+	_, ok = punch(given.path())
+	assert.False(t, ok, "one run at a time")
+
+	waited := make(chan struct{})
+	go func() {
+		given.wait()
+		close(waited)
+	}()
+	select {
+	case <-waited:
+		t.Fatal("the job still runs")
+	case <-time.After(20 * time.Millisecond):
+	}
+	release()
+	<-waited
+	_, ok = punch(given.path())
+	assert.False(t, ok)
+	given.close()
+	_, ok = punch(given.path())
+	assert.False(t, ok)
+}
+
+func TestAWorkerOfAnotherBuildDefersWhatItDoesNotKnow(t *testing.T) {
+	given, err := newTicket()
+	require.NoError(t, err)
+	defer given.close()
+	empty, err := job.NewRegistry()
+	require.NoError(t, err)
+	e, err := newJob(t, "answer", order{}, 3).Encode()
+	require.NoError(t, err)
+	a, err := worker{empty}.run(t.Context(), request{Envelope: string(e), Ticket: given.path()})
+	require.NoError(t, err)
+	assert.Equal(t, job.KindDefer, a.result().Kind())
+	assert.ErrorContains(t, a.result().Err(), "answer")
+	_, err = worker{empty}.run(t.Context(), request{Envelope: string(e), Ticket: filepath.Join(t.TempDir(), "none")})
+	assert.True(t, errors.Is(err, errGivenUp))
+}
+
+func BenchmarkHandle(b *testing.B) {
+	h := handlerOf(b, startPool(b), "answer", time.Minute)
+	e := newJob(b, "answer", order{What: "success"}, 5)
+	b.ReportAllocs()
+	for b.Loop() {
+		if r := h.Handle(b.Context(), e); r.Kind() != job.KindSuccess {
+			b.Fatal(r.Err())
+		}
+	}
+}

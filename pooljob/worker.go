@@ -1,0 +1,132 @@
+package pooljob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/taskd-go/task/job"
+	poolworker "github.com/taskd-go/task/worker"
+)
+
+const maxText = 16 << 10 // bytes of an error's text and of a stack
+
+// A worker runs jobs in a worker process.
+type worker struct{ handlers *job.Registry }
+
+// answer is a job's result on its way back.
+type answer struct {
+	Kind   job.Kind
+	HasErr bool
+	Text   string     // of the error
+	Reason job.Reason // its code, where it has one
+	Stack  string     // where it was a panic
+	Given  bool
+	Delay  time.Duration
+}
+
+// errGivenUp says that the caller has given this job up; nobody reads it.
+var errGivenUp = errors.New("the caller has given this job up")
+
+func (w worker) run(ctx context.Context, r request) (answer, error) {
+	release, ok := punch(r.Ticket)
+	if !ok {
+		return answer{}, errGivenUp
+	}
+	defer release()
+	e, err := job.Decode([]byte(r.Envelope))
+	if err != nil {
+		return answerOf(job.Fail(&job.DeadError{Reason: job.ReasonDecode, Err: err})), nil
+	}
+	h, err := w.handlers.Require(e.JobType)
+	if err != nil { // another build than the caller's
+		return answerOf(job.Defer(notRunning).WithErr(err)), nil
+	}
+	return answerOf(interrupted(ctx, handle(ctx, h, e))), nil
+}
+
+func handle(ctx context.Context, h job.Handler, e job.Envelope) (result job.Result) {
+	defer func() {
+		if v := recover(); v != nil {
+			result = job.Retry(&job.DeadError{Reason: job.ReasonPanic, Err: &job.PanicError{Value: v, Stack: debug.Stack()}})
+		}
+	}()
+	return h.Handle(ctx, e)
+}
+
+// interrupted is result, or what the end of ctx makes of it: a handler that gave up at the soft limit timed out, one
+// that gave up because its worker or its caller goes costs no attempt.
+func interrupted(ctx context.Context, result job.Result) job.Result {
+	cause := context.Cause(ctx)
+	if result.Kind() != job.KindRetry || cause == nil || !errors.Is(result.Err(), ctx.Err()) && !errors.Is(result.Err(), cause) {
+		return result
+	}
+	if cause == poolworker.ErrSoftLimit {
+		return result.WithErr(&job.DeadError{Reason: job.ReasonTimeout, Err: fmt.Errorf("%w: %w", cause, result.Err())})
+	}
+	return job.Defer(0).WithErr(&job.DeadError{Reason: job.ReasonInterrupted, Err: cause})
+}
+
+func answerOf(result job.Result) answer {
+	a := answer{Kind: result.Kind()}
+	a.Delay, a.Given = result.Delay()
+	err := result.Err()
+	if err == nil {
+		return a
+	}
+	a.HasErr, a.Text = true, cut(err.Error())
+	var coded *job.DeadError
+	if errors.As(err, &coded) {
+		a.Reason = coded.Reason
+	}
+	var panicked *job.PanicError
+	if errors.As(err, &panicked) {
+		a.Stack = cut(string(panicked.Stack))
+	}
+	return a
+}
+
+func cut(text string) string {
+	if len(text) > maxText {
+		text = text[:maxText]
+	}
+	return strings.ToValidUTF8(text, "")
+}
+
+// result is the answer as the handler gave it, but for the types of its errors.
+func (a answer) result() job.Result {
+	switch err := a.err(); a.Kind {
+	case job.KindSuccess:
+		return job.Success()
+	case job.KindFail:
+		return job.Fail(err)
+	case job.KindDiscard:
+		return job.Discard(a.Text)
+	case job.KindSkip:
+		return job.Skip(a.Text)
+	case job.KindDefer:
+		return job.Defer(a.Delay).WithErr(err)
+	default:
+		if a.Given {
+			return job.RetryAfter(err, a.Delay)
+		}
+		return job.Retry(err)
+	}
+}
+
+func (a answer) err() error {
+	if !a.HasErr {
+		return nil
+	}
+	err := errors.New(a.Text)
+	if a.Stack != "" {
+		err = &job.PanicError{Value: a.Text, Stack: []byte(a.Stack)}
+	}
+	if a.Reason != "" {
+		err = &job.DeadError{Reason: a.Reason, Err: err}
+	}
+	return err
+}

@@ -1,0 +1,253 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/taskd-go/task/internal/control"
+	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/sharedstate"
+	"github.com/taskd-go/task/worker"
+)
+
+// Exit codes of a worker process.
+const (
+	exitDrained  = 0
+	exitNoBoot   = 1 // it could not start; the parent was told why
+	exitUnclean  = 3 // it drained, and tasks were still running at the limit
+	exitSignaled = 4 // a second signal ended it
+)
+
+// A process is this process as a worker.
+type process struct {
+	cfg      Config
+	handover control.Handover
+	parent   *control.Conn
+	server   *worker.Server
+	signals  chan os.Signal
+	serving  bool
+	served   chan error // what Serve returned
+}
+
+// runWorker is the life of a worker process; it returns the exit code.
+func runWorker(cfg Config) int {
+	parent, err := openParent()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "task: worker:", err)
+		return exitNoBoot
+	}
+	p := &process{cfg: cfg, parent: parent, signals: make(chan os.Signal, 4), served: make(chan error, 1)}
+	signal.Notify(p.signals, syscall.SIGTERM, syscall.SIGINT)
+	// Notified and not ignored: a write to the output of a parent that died then
+	// fails instead of killing this process, and its children do not inherit the ignoring.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	if err := p.boot(); err != nil {
+		// The parent may be gone; its end of the channel is all there is to tell.
+		_ = parent.Send(control.Message{Kind: control.KindBootError, Text: err.Error()})
+		return exitNoBoot
+	}
+	return p.serve()
+}
+
+func openParent() (*control.Conn, error) {
+	f := os.NewFile(control.FDControl, "control")
+	defer f.Close()
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, fmt.Errorf("control channel: %w", err)
+	}
+	return control.NewConn(c), nil
+}
+
+// boot takes the handover, prepares the process and runs OnWorkerStart.
+func (p *process) boot() error {
+	m, err := p.parent.Receive()
+	if err != nil {
+		return fmt.Errorf("no handover: %w", err)
+	}
+	if m.Kind != control.KindHandover || m.Handover == nil || m.Handover.Version != control.Version {
+		return fmt.Errorf("the handover is of another version than %d", control.Version)
+	}
+	p.handover = *m.Handover
+	os.Args[0] = p.handover.Arg0
+	sys.SetTitle(p.handover.Title)
+	shareMachine(p.handover.Settings)
+
+	table, err := sharedstate.Open(os.NewFile(control.FDTable, "table"), true)
+	if err != nil {
+		return fmt.Errorf("table: %w", err)
+	}
+	listener, err := openListener()
+	if err != nil {
+		return err
+	}
+	p.server = worker.New(p.serverConfig(table, listener))
+	return p.onWorkerStart()
+}
+
+func openListener() (*net.UnixListener, error) {
+	f := os.NewFile(control.FDListener, "listener")
+	defer f.Close()
+	l, err := net.FileListener(f)
+	if err != nil {
+		return nil, fmt.Errorf("listener: %w", err)
+	}
+	u, ok := l.(*net.UnixListener)
+	if !ok {
+		return nil, fmt.Errorf("listener: it is a %T", l)
+	}
+	u.SetUnlinkOnClose(false)
+	return u, nil
+}
+
+func (p *process) serverConfig(table *sharedstate.Table, listener *net.UnixListener) worker.Config {
+	h := &p.handover
+	return worker.Config{
+		Index:          h.Index,
+		Generation:     h.Generation,
+		Row:            table.RowAt(h.Row),
+		Table:          table,
+		Listener:       listener,
+		MaxPackageSize: h.MaxPackageSize,
+		FrameTimeout:   h.FrameTimeout,
+		DrainGrace:     h.DrainGrace,
+		SoftTimeLimit:  h.SoftTimeLimit,
+		TimeLimit:      h.TimeLimit,
+		Lookup:         lookup(h.Allowed),
+		OnException:    p.onException(),
+		Logger:         slog.Default(),
+		OnSoftLimit: func(id uint64, task string, limit time.Duration, dump []byte) {
+			p.tell(control.Message{Kind: control.KindSoftLimit, TaskID: id, Task: task, Limit: limit, Text: string(dump)})
+		},
+		OnHardLimit: func(id uint64, task string, limit time.Duration) {
+			p.tell(control.Message{Kind: control.KindHardLimit, TaskID: id, Task: task, Limit: limit})
+		},
+	}
+}
+
+// tell sends what the parent should know. When it cannot be sent, the parent
+// is gone and the end of the channel ends this process.
+func (p *process) tell(m control.Message) { _ = p.parent.Send(m) }
+
+func (p *process) onException() func(worker.Failure) {
+	if p.cfg.OnException == nil {
+		return nil
+	}
+	return func(f worker.Failure) {
+		err := f.Err
+		var pe *worker.PanicError
+		if errors.As(err, &pe) {
+			err = &PanicError{Value: pe.Value, Stack: pe.Stack}
+		}
+		p.cfg.OnException(&Error{
+			Status:      ErrTask,
+			Delivery:    Ran,
+			TaskID:      f.TaskID,
+			WorkerIndex: p.handover.Index,
+			PID:         os.Getpid(),
+			Message:     err.Error(),
+			Err:         err,
+		}, p.handover.Index)
+	}
+}
+
+func (p *process) onWorkerStart() (err error) {
+	if p.cfg.OnWorkerStart == nil {
+		return nil
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("OnWorkerStart panicked: %v\n%s", v, debug.Stack())
+		}
+	}()
+	ctx := context.Background()
+	if err := p.cfg.OnWorkerStart(ctx, Worker{Index: p.handover.Index, PID: os.Getpid()}); err != nil {
+		return fmt.Errorf("OnWorkerStart: %w", err)
+	}
+	return nil
+}
+
+// serve is the worker from its readiness to its end.
+func (p *process) serve() int {
+	messages := make(chan control.Message)
+	go p.receive(messages)
+	p.server.Ready()
+	p.tell(control.Message{Kind: control.KindReady, Names: registeredNames()})
+	draining := false
+	for {
+		select {
+		case m, ok := <-messages:
+			if !ok { // the parent is gone
+				messages, draining = nil, true
+				p.drain(p.handover.DrainTimeout, false)
+				continue
+			}
+			draining = p.obey(m) || draining
+		case <-p.signals:
+			if draining {
+				return exitSignaled
+			}
+			draining = true
+			p.tell(control.Message{Kind: control.KindDraining, Reason: "signal"})
+			p.drain(p.handover.DrainTimeout, false)
+		case err := <-p.served:
+			if err != nil {
+				slog.Default().Error("task: worker ended with tasks still running", "err", err)
+				return exitUnclean
+			}
+			return exitDrained
+		}
+	}
+}
+
+func (p *process) receive(messages chan<- control.Message) {
+	defer close(messages)
+	for {
+		m, err := p.parent.Receive()
+		if err != nil {
+			return
+		}
+		messages <- m
+	}
+}
+
+// obey carries out one message of the parent and reports whether it began a drain.
+func (p *process) obey(m control.Message) (drains bool) {
+	switch m.Kind {
+	case control.KindAccept:
+		p.accept()
+		p.tell(control.Message{Kind: control.KindAccepting})
+	case control.KindDrain:
+		p.drain(m.Within, m.End)
+		return true
+	case control.KindCut:
+		p.server.Cut(worker.ErrShutdown)
+	}
+	return false
+}
+
+func (p *process) accept() {
+	if p.serving {
+		return
+	}
+	p.serving = true
+	go func() { p.served <- p.server.Serve() }()
+}
+
+// drain begins the end and tells the parent once no connection is accepted any more.
+func (p *process) drain(within time.Duration, end bool) {
+	stopped := p.server.Drain(within, end)
+	p.accept() // a worker that never accepted ends through Serve as well
+	go func() {
+		<-stopped
+		p.tell(control.Message{Kind: control.KindStopped})
+	}()
+}

@@ -1,0 +1,82 @@
+package worker
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/taskd-go/task/internal/codec"
+	"github.com/taskd-go/task/protocol"
+)
+
+const (
+	maxText     = 64 << 10 // bytes of a failure's message
+	frameMargin = 64       // more than a response needs around its message
+)
+
+// acceptedFrame answers an asynchronous call that has its slot.
+func (s *Server) acceptedFrame(id, taskID uint64) *buffer {
+	b := s.buffers.get(0)
+	b.b = protocol.AppendResponse(protocol.BeginFrame(b.b), &protocol.Response{ID: id, OK: true, TaskID: taskID})
+	s.end(b)
+	return b
+}
+
+// resultFrame encodes the task's value. whole is false when it cannot be encoded or is over the
+// limit; the frame says so then.
+func (k *call) resultFrame() (b *buffer, whole bool) {
+	s := k.s
+	b = s.buffers.get(int(k.typ.large.Load()))
+	data, err := codec.Append(protocol.AppendResponseHead(protocol.BeginFrame(b.b), k.id, true, protocol.StatusOK), k.value)
+	if err != nil {
+		s.buffers.put(b)
+		return k.fail(protocol.StatusTaskError, fmt.Sprintf("the result, a %T, cannot be encoded: %s", k.value, textOf(err))), false
+	}
+	b.b = protocol.AppendResponseTail(data, k.taskID)
+	k.typ.answered(len(b.b))
+	if err := protocol.EndFrame(b.b, s.cfg.MaxPackageSize); err != nil {
+		text := fmt.Sprintf("the response would have %d bytes, the limit is %d", len(b.b), s.cfg.MaxPackageSize)
+		s.buffers.put(b)
+		return k.fail(protocol.StatusResponseTooLarge, text), false
+	}
+	return b, true
+}
+
+// answered keeps the size of a large answer: the next one then begins in a buffer of that size.
+func (t *taskType) answered(size int) {
+	if size <= smallBuffer {
+		size = 0
+	}
+	if t.large.Load() != int64(size) {
+		t.large.Store(int64(size))
+	}
+}
+
+// failureFrame answers with a status and a message, cut where it is too long.
+func (s *Server) failureFrame(id uint64, status protocol.Status, text string, taskID uint64) *buffer {
+	b := s.buffers.get(0)
+	b.b = protocol.AppendResponseHead(protocol.BeginFrame(b.b), id, false, status)
+	b.b = protocol.AppendText(b.b, cut(text, min(maxText, s.cfg.MaxPackageSize-frameMargin)))
+	b.b = protocol.AppendResponseTail(b.b, taskID)
+	s.end(b)
+	return b
+}
+
+// end finishes a frame that is known to fit.
+func (s *Server) end(b *buffer) {
+	if err := protocol.EndFrame(b.b, s.cfg.MaxPackageSize); err != nil {
+		// New's caller has refused limits under MinPackageSize, where this could be.
+		s.log.Error("an answer does not fit", "worker", s.cfg.Index, "err", err)
+		b.b = b.b[:0]
+	}
+}
+
+// cut shortens s to at most max bytes, not within a character.
+func cut(s string, max int) string {
+	if len(s) <= max {
+		return s
+	}
+	for max > 0 && !utf8.RuneStart(s[max]) {
+		max--
+	}
+	return s[:max]
+}

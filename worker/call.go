@@ -1,0 +1,253 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+
+	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/protocol"
+	"github.com/taskd-go/task/sharedstate"
+)
+
+// A call is one admitted package: it holds a slot from newCall to settle. What came of it is
+// kept here and not in results of functions: a task that ends its goroutine lets none of them
+// return, and deferred functions finish the call.
+type call struct {
+	s       *Server
+	c       *conn
+	typ     *taskType
+	id      uint64 // the package's
+	taskID  uint64
+	async   bool
+	cancel  bool // its context ends with its caller
+	expire  int64
+	started int64 // when it took its slot, CLOCK_MONOTONIC
+	meta    map[string]string
+	payload []byte
+	copied  *buffer // payload's memory, when it had to be copied
+	record  int     // place among the row's in-flight records; -1: none
+
+	soft, hard int64 // when the limits pass, CLOCK_MONOTONIC; 0: none
+
+	softPast, hardPast, callerPast bool  // Server.mu
+	prev, next                     *call // Server.mu
+
+	ctx      taskContext
+	ready    bool // decoded, and in time
+	task     Task
+	value    any
+	err      error // Run's
+	handled  bool  // the task answered for err
+	failure  error // what it could not settle
+	outcome  sharedstate.Outcome
+	frame    *buffer     // the answer
+	answered atomic.Bool // by whoever sets it
+}
+
+// newCall makes the call of a package whose slot was just taken.
+func (c *conn) newCall(p *protocol.Package, typ *taskType, now int64) *call {
+	s := c.s
+	k := &call{
+		s: s, c: c, typ: typ,
+		id:      p.ID,
+		taskID:  s.cfg.Table.NextTaskID(),
+		async:   p.Type == protocol.Async,
+		expire:  p.Expire,
+		started: now,
+		meta:    p.Meta,
+		payload: p.Payload,
+		soft:    limitEnd(now, s.cfg.SoftTimeLimit, p.Soft),
+		hard:    limitEnd(now, s.cfg.TimeLimit, p.Hard),
+		outcome: sharedstate.Failed,
+	}
+	if _, k.cancel = k.meta[protocol.MetaCancel]; k.cancel {
+		delete(k.meta, protocol.MetaCancel)
+	}
+	k.ctx.draining = s.draining
+	k.ctx.deadline = s.deadline(k.contextEnd())
+	k.record = s.cfg.Row.Record(k.taskID, typ.name)
+	c.owed.Add(1)
+	s.add(k)
+	return k
+}
+
+// contextEnd returns when the context ends by itself; 0: not known.
+func (k *call) contextEnd() int64 {
+	if k.cancel && k.expire != 0 && (k.soft == 0 || k.expire < k.soft) {
+		return k.expire
+	}
+	return k.soft
+}
+
+// keepPayload makes the payload outlive the reader's buffer.
+func (k *call) keepPayload(owned bool) {
+	if owned {
+		return
+	}
+	k.copied = k.s.buffers.get(len(k.payload))
+	k.copied.b = append(k.copied.b, k.payload...)
+	k.payload = k.copied.b
+}
+
+// do takes the call from where it is to its end.
+func (k *call) do() {
+	if !k.ready {
+		k.prepare()
+	}
+	if k.ready {
+		k.run()
+	}
+}
+
+// prepare decodes the payload. It answers what cannot run, and what is asynchronous.
+func (k *call) prepare() {
+	defer k.prepared()
+	guard(&k.err, func() { k.task, k.err = k.typ.decode(k.payload) })
+}
+
+func (k *call) prepared() {
+	k.s.buffers.put(k.copied)
+	k.payload, k.copied = nil, nil
+	if k.err == nil && k.task == nil {
+		k.err = errors.New("its decoder made no task")
+	}
+	switch {
+	case k.err != nil:
+		k.logPanic(k.err)
+		k.s.judge(k, k.err)
+		k.frame = k.fail(protocol.StatusIllegal, fmt.Sprintf("the payload of %s does not decode: %s", k.typ.name, textOf(k.err)))
+		k.settle()
+	case k.expire != 0 && sys.Now() >= k.expire:
+		k.outcome = sharedstate.ExpiredInSlot
+		k.frame = k.fail(protocol.StatusExpired, "the deadline passed while the payload was decoded")
+		k.settle()
+	default:
+		k.ready = true
+		if k.async {
+			k.respond(k.s.acceptedFrame(k.id, k.taskID))
+		}
+	}
+}
+
+// run runs the task and finishes the call, also when the task ends its goroutine.
+func (k *call) run() {
+	defer k.finish()
+	defer k.handle()
+	guard(&k.err, func() { k.value, k.err = k.task.Run(&k.ctx, k.info()) })
+}
+
+func (k *call) info() Info {
+	return Info{TaskID: k.taskID, WorkerIndex: k.s.cfg.Index, Deadline: k.s.deadline(k.expire), Meta: k.meta}
+}
+
+// handle lets the task answer for its failure.
+func (k *call) handle() {
+	if k.err == nil {
+		return
+	}
+	k.logPanic(k.err)
+	guard(&k.failure, func() {
+		k.value, k.handled, k.failure = k.task.OnException(&k.ctx, k.err, k.info())
+	})
+	if k.failure == nil && !k.handled {
+		k.failure = k.err
+	}
+}
+
+// finish turns what came of the task into an answer.
+func (k *call) finish() {
+	defer k.settle()
+	k.s.judge(k, k.err)
+	if k.failure != nil {
+		k.frame = k.fail(protocol.StatusTaskError, textOf(k.failure))
+		k.report()
+		return
+	}
+	if k.async {
+		k.value = nil
+	}
+	var whole bool
+	if k.frame, whole = k.resultFrame(); whole && k.err == nil {
+		k.outcome = sharedstate.Succeeded
+	}
+}
+
+// report tells the pool of a failure that the task did not settle.
+func (k *call) report() {
+	if k.failure != k.err {
+		k.logPanic(k.failure)
+	}
+	k.s.log.Error("task failed", "worker", k.s.cfg.Index, "task", k.typ.name, "id", k.taskID, "err", textOf(k.failure))
+	if k.s.cfg.OnException == nil {
+		return
+	}
+	var err error
+	guard(&err, func() {
+		k.s.cfg.OnException(Failure{TaskID: k.taskID, Task: k.typ.name, Err: k.failure})
+		err = nil
+	})
+	if err != nil {
+		k.s.log.Error("OnException failed", "worker", k.s.cfg.Index, "task", k.typ.name, "id", k.taskID, "err", textOf(err))
+		k.logPanic(err)
+	}
+}
+
+// settle gives the slot back, once, and only then answers.
+func (k *call) settle() {
+	if k.frame == nil {
+		k.frame = k.fail(protocol.StatusTaskError, errGoexit.Error())
+	}
+	row := k.s.cfg.Row
+	row.Forget(k.record)
+	row.Release(k.outcome)
+	k.s.remove(k)
+	// The context, which the task may keep, is part of the call: let the rest go.
+	k.task, k.value = nil, nil
+	k.respond(k.frame)
+}
+
+// respond sends the call's answer, if nobody has sent one.
+func (k *call) respond(b *buffer) {
+	if !k.answered.CompareAndSwap(false, true) {
+		k.s.buffers.put(b)
+		return
+	}
+	k.c.out.send(b, k.c.owed.Load() > 2)
+	k.c.pay()
+}
+
+func (k *call) fail(status protocol.Status, text string) *buffer {
+	return k.s.failureFrame(k.id, status, text, k.taskID)
+}
+
+func (k *call) logPanic(err error) {
+	var p *PanicError
+	if errors.As(err, &p) {
+		k.s.log.Error("task panicked", "worker", k.s.cfg.Index, "task", k.typ.name, "id", k.taskID,
+			"err", textOf(err), "stack", string(p.Stack))
+	}
+}
+
+// guard runs f, which sets *err. A panic in it becomes a *PanicError there; when f ends the
+// goroutine, errGoexit stays there for the deferred functions of the caller.
+func guard(err *error, f func()) {
+	*err = errGoexit
+	defer func() {
+		if v := recover(); v != nil {
+			*err = &PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	f()
+}
+
+// textOf returns err's words, also when its Error method panics.
+func textOf(err error) (text string) {
+	defer func() {
+		if v := recover(); v != nil {
+			text = fmt.Sprintf("an error of type %T whose Error method panics", err)
+		}
+	}()
+	return err.Error()
+}

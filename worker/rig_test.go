@@ -1,0 +1,422 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/protocol"
+	"github.com/taskd-go/task/sharedstate"
+)
+
+// patience is how long a test waits for an event before it fails.
+const patience = 20 * time.Second
+
+// A testTask is a task made of functions.
+type testTask struct {
+	run    func(ctx context.Context, info Info) (any, error)
+	handle func(ctx context.Context, err error, info Info) (any, error)
+}
+
+func (t *testTask) Run(ctx context.Context, info Info) (any, error) { return t.run(ctx, info) }
+
+func (t *testTask) OnException(ctx context.Context, err error, info Info) (any, bool, error) {
+	if t.handle == nil {
+		return nil, false, err
+	}
+	v, failure := t.handle(ctx, err, info)
+	return v, true, failure
+}
+
+// A rig is a server in this process with one row of a table.
+type rig struct {
+	t      testing.TB
+	cfg    Config
+	table  *sharedstate.Table
+	row    sharedstate.Row
+	server *Server
+	path   string
+	served chan error
+	log    *syncBuffer
+
+	slots   int           // of the worker
+	entered chan Info     // each run of "block" says so
+	gate    chan struct{} // what "block" waits for
+	tasks   map[string]Decoder
+
+	mu       sync.Mutex
+	failures []Failure
+}
+
+const maxRunning = 4
+
+func newRig(t testing.TB, change func(*rig)) *rig {
+	noLeak(t)
+	r := &rig{
+		t:       t,
+		served:  make(chan error, 1),
+		log:     &syncBuffer{},
+		slots:   maxRunning,
+		entered: make(chan Info, 1000),
+		gate:    make(chan struct{}),
+		tasks:   map[string]Decoder{},
+	}
+	r.cfg = Config{
+		Generation:     7,
+		MaxPackageSize: protocol.DefaultPackageSize,
+		FrameTimeout:   time.Second,
+		DrainGrace:     time.Second,
+		Lookup: func(name []byte) (Decoder, bool, string) {
+			d, ok := r.tasks[string(name)]
+			return d, ok, fmt.Sprintf("task %q is unknown", name)
+		},
+		OnException: func(f Failure) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.failures = append(r.failures, f)
+		},
+		Logger: slog.New(slog.NewTextHandler(r.log, nil)),
+	}
+	r.register()
+	if change != nil {
+		change(r)
+	}
+	var err error
+	r.table, err = sharedstate.Create(1, r.slots)
+	require.NoError(t, err)
+	r.row, err = r.table.Allocate(0, 7)
+	require.NoError(t, err)
+	r.row.SetPID(os.Getpid())
+	dir, err := os.MkdirTemp("", "w")
+	require.NoError(t, err)
+	r.path = filepath.Join(dir, "s")
+	r.cfg.Listener, err = sys.Listen(r.path)
+	require.NoError(t, err)
+	r.cfg.Row, r.cfg.Table = r.row, r.table
+	r.server = New(r.cfg)
+	t.Cleanup(func() {
+		r.drain(10 * time.Second)
+		// After a drain that gave up, the rest uses the row until it ends.
+		r.server.wg.Wait()
+		r.server.runners.wg.Wait()
+		require.NoError(t, r.cfg.Listener.Close())
+		require.NoError(t, r.table.Close())
+		require.NoError(t, os.RemoveAll(dir))
+	})
+	return r
+}
+
+// start is a rig that accepts.
+func start(t testing.TB, change func(*rig)) *rig {
+	r := newRig(t, change)
+	r.server.Ready()
+	r.table.SetCurrent(0, r.row)
+	go func() { r.served <- r.server.Serve() }()
+	return r
+}
+
+// drain ends the server and returns what Serve returned; a second call returns nil.
+func (r *rig) drain(within time.Duration) error {
+	select {
+	case <-r.server.Drain(within, false):
+	case <-time.After(patience):
+		r.t.Fatal("the server did not stop accepting")
+	}
+	select {
+	case err := <-r.served:
+		r.served <- nil
+		return err
+	case <-time.After(patience):
+		r.t.Fatalf("the drain did not end\n%s", stacks())
+		return nil
+	}
+}
+
+func taskOf(run func(ctx context.Context, info Info) (any, error)) Decoder {
+	return func([]byte) (Task, error) { return &testTask{run: run}, nil }
+}
+
+func (r *rig) register() {
+	r.tasks["echo"] = func(payload []byte) (Task, error) {
+		var s string
+		if err := msgpack.Unmarshal(payload, &s); err != nil {
+			return nil, err
+		}
+		return &testTask{run: func(context.Context, Info) (any, error) { return s, nil }}, nil
+	}
+	r.tasks["block"] = taskOf(func(_ context.Context, info Info) (any, error) {
+		r.entered <- info
+		<-r.gate
+		return "done", nil
+	})
+	r.tasks["obedient"] = taskOf(func(ctx context.Context, info Info) (any, error) {
+		r.entered <- info
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	})
+	r.tasks["fail"] = taskOf(func(context.Context, Info) (any, error) { return nil, errors.New("no luck") })
+	r.tasks["panic"] = taskOf(func(context.Context, Info) (any, error) { panic("out of order") })
+	r.tasks["goexit"] = taskOf(func(context.Context, Info) (any, error) { runtime.Goexit(); return nil, nil })
+}
+
+// add registers a task before the first call of it.
+func (r *rig) add(name string, run func(ctx context.Context, info Info) (any, error)) {
+	r.tasks[name] = taskOf(run)
+}
+
+func (r *rig) told() []Failure {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]Failure(nil), r.failures...)
+}
+
+// awaitEntered waits until a task that says so has begun.
+func (r *rig) awaitEntered() Info {
+	r.t.Helper()
+	select {
+	case info := <-r.entered:
+		return info
+	case <-time.After(patience):
+		r.t.Fatalf("no task has begun\n%s", stacks())
+		return Info{}
+	}
+}
+
+// A count is what the row has counted.
+type count struct{ accepted, success, fail, expired, busy uint64 }
+
+// still waits until nothing runs, checks that the columns add up, and returns them.
+func (r *rig) still() count {
+	r.t.Helper()
+	r.eventually("nothing runs", func() bool { return r.row.Running() == 0 })
+	s := r.table.Status()[0]
+	require.Equal(r.t, s.Accepted, s.Success+s.Fail+s.Lost, "accepted = success + fail + lost when nothing runs")
+	require.Empty(r.t, r.row.Tasks(), "in-flight records when nothing runs")
+	return count{s.Accepted, s.Success, s.Fail, s.Expired, s.Busy}
+}
+
+// eventually polls, for what has no event to wait for.
+func (r *rig) eventually(what string, ok func() bool) {
+	r.t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			r.t.Fatalf("not in time: %s\n%s", what, stacks())
+		}
+	}
+}
+
+// A peer is a client that speaks the protocol by hand.
+type peer struct {
+	t        testing.TB
+	nc       *net.UnixConn
+	in       *protocol.Reader
+	greeting protocol.Greeting
+	id       uint64
+}
+
+// dial connects and reads the greeting.
+func (r *rig) dial() *peer {
+	r.t.Helper()
+	p := r.connect()
+	p.greet()
+	return p
+}
+
+func (r *rig) connect() *peer {
+	r.t.Helper()
+	nc, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: r.path, Net: "unix"})
+	require.NoError(r.t, err)
+	r.t.Cleanup(func() { _ = nc.Close() })
+	return &peer{t: r.t, nc: nc, in: protocol.NewReader(nc, 64<<20)}
+}
+
+func (p *peer) greet() {
+	p.t.Helper()
+	g := p.next()
+	var ok bool
+	p.greeting, ok = protocol.ParseGreeting(&g)
+	require.True(p.t, ok, "the first response is no greeting: %+v", g)
+}
+
+func text(s string) []byte { return protocol.AppendText(nil, s) }
+
+// frameOf builds a package; its defaults are a synchronous call with a payload of nil.
+func frameOf(p protocol.Package) []byte {
+	if p.Type == 0 {
+		p.Type = protocol.Sync
+	}
+	if p.Payload == nil {
+		p.Payload = []byte{0xc0}
+	}
+	f := protocol.AppendHead(protocol.BeginFrame(nil), &p)
+	f = protocol.AppendTail(append(f, p.Payload...), &p)
+	if err := protocol.EndFrame(f, 1<<30); err != nil {
+		panic(err)
+	}
+	return f
+}
+
+// send writes packages in one write; those without an id get the next one. It returns the last
+// id.
+func (p *peer) send(ps ...protocol.Package) uint64 {
+	p.t.Helper()
+	var out []byte
+	for _, pkg := range ps {
+		if pkg.ID == 0 {
+			p.id++
+			pkg.ID = p.id
+		}
+		out = append(out, frameOf(pkg)...)
+	}
+	p.raw(out)
+	return p.id
+}
+
+func (p *peer) raw(b []byte) {
+	p.t.Helper()
+	_, err := p.nc.Write(b)
+	require.NoError(p.t, err)
+}
+
+// next reads one response.
+func (p *peer) next() protocol.Response {
+	p.t.Helper()
+	r, err := p.read()
+	require.NoError(p.t, err)
+	return r
+}
+
+// said reads one response and returns its message.
+func (p *peer) said() string {
+	p.t.Helper()
+	r := p.next()
+	return r.Text()
+}
+
+func (p *peer) read() (protocol.Response, error) {
+	if err := p.nc.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return protocol.Response{}, err
+	}
+	body, _, err := p.in.Next()
+	if err != nil {
+		return protocol.Response{}, err
+	}
+	return protocol.ParseResponse(bytes.Clone(body))
+}
+
+// call sends one package and returns its response.
+func (p *peer) call(pkg protocol.Package) protocol.Response {
+	p.t.Helper()
+	id := p.send(pkg)
+	if pkg.ID != 0 {
+		id = pkg.ID
+	}
+	r := p.next()
+	require.Equal(p.t, id, r.ID, "whose response it is")
+	return r
+}
+
+// value calls and returns what the task returned.
+func (p *peer) value(pkg protocol.Package) any {
+	p.t.Helper()
+	return valueOf(p.t, p.call(pkg))
+}
+
+func valueOf(t testing.TB, r protocol.Response) any {
+	t.Helper()
+	require.True(t, r.OK, "status %d, %s", r.Status, r.Text())
+	var v any
+	require.NoError(t, msgpack.Unmarshal(r.Data, &v))
+	return v
+}
+
+// works asserts that the connection still carries calls.
+func (p *peer) works() {
+	p.t.Helper()
+	require.Equal(p.t, "still here", p.value(protocol.Package{Task: []byte("echo"), Payload: text("still here")}))
+}
+
+// closed asserts that the worker has closed the connection.
+func (p *peer) closed() {
+	p.t.Helper()
+	r, err := p.read()
+	require.ErrorIs(p.t, err, io.EOF, "read %+v", r)
+}
+
+// notice asserts that a drain notice comes.
+func (p *peer) notice(last uint64) {
+	p.t.Helper()
+	r := p.next()
+	got, ok := protocol.ParseNotice(&r)
+	require.True(p.t, ok, "no notice: %+v %s", r, r.Text())
+	require.Equal(p.t, last, got, "the last id that was read")
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func stacks() string {
+	buf := make([]byte, 1<<20)
+	return string(buf[:runtime.Stack(buf, true)])
+}
+
+// noLeak fails the test when it ends with goroutines that it did not begin with.
+func noLeak(t testing.TB) {
+	before := goroutines()
+	t.Cleanup(func() {
+		var left []string
+		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+			left = nil
+			for id, stack := range goroutines() {
+				if _, old := before[id]; !old {
+					left = append(left, stack)
+				}
+			}
+			if len(left) == 0 {
+				return
+			}
+		}
+		t.Errorf("%d goroutines are left:\n%s", len(left), strings.Join(left, "\n\n"))
+	})
+}
+
+func goroutines() map[string]string {
+	all := map[string]string{}
+	for _, g := range strings.Split(stacks(), "\n\n") {
+		id, _, _ := strings.Cut(strings.TrimPrefix(g, "goroutine "), " ")
+		if strings.Contains(g, "testing.") && !strings.Contains(g, "taskd-go") || strings.Contains(g, "runtime.") && !strings.Contains(g, "taskd-go") {
+			continue // the test framework's and the runtime's own
+		}
+		all[id] = g
+	}
+	return all
+}

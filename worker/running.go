@@ -1,0 +1,149 @@
+package worker
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/taskd-go/task/internal/sys"
+)
+
+const (
+	auditEvery  = time.Second
+	auditLooks  = 20 // a difference that is seen this often in a row is no task on its way in or out
+	listedTasks = 20 // how many tasks an error names
+)
+
+// A callList holds the calls that have a slot.
+type callList struct {
+	first *call
+	n     int
+}
+
+func (l *callList) add(k *call) {
+	k.next = l.first
+	if l.first != nil {
+		l.first.prev = k
+	}
+	l.first = k
+	l.n++
+}
+
+func (l *callList) remove(k *call) {
+	if k.prev != nil {
+		k.prev.next = k.next
+	} else {
+		l.first = k.next
+	}
+	if k.next != nil {
+		k.next.prev = k.prev
+	}
+	k.prev, k.next = nil, nil
+	l.n--
+}
+
+// each calls f for every call in the list.
+func (l *callList) each(f func(*call)) {
+	for k := l.first; k != nil; k = k.next {
+		f(k)
+	}
+}
+
+func (s *Server) add(k *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running.add(k)
+	if s.drain.cut != nil {
+		k.ctx.end(s.drain.cut)
+	}
+	if s.watch.auditAt == 0 {
+		s.watch.auditAt = k.started + int64(auditEvery)
+		s.arm(s.watch.auditAt)
+	}
+	s.arm(k.due())
+}
+
+func (s *Server) remove(k *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running.remove(k)
+	s.noticeEmpty()
+}
+
+// endContexts ends, with cause, the contexts of the running calls that match.
+func (s *Server) endContexts(cause error, match func(*call) bool) {
+	s.mu.Lock()
+	var ending []*call
+	s.running.each(func(k *call) {
+		if match(k) {
+			ending = append(ending, k)
+		}
+	})
+	s.mu.Unlock()
+	for _, k := range ending {
+		k.ctx.end(cause)
+	}
+}
+
+// Cut ends the contexts of all running tasks, and of those that start later, with cause.
+func (s *Server) Cut(cause error) {
+	s.mu.Lock()
+	if s.drain.cut == nil {
+		s.drain.cut = cause
+	}
+	s.mu.Unlock()
+	s.endContexts(cause, func(*call) bool { return true })
+}
+
+// callerGone ends the contexts of the calls that are to end with their caller. When the worker
+// drains it has closed its reading side itself and cannot tell.
+func (s *Server) callerGone(c *conn) {
+	if s.isDraining() {
+		return
+	}
+	s.endContexts(ErrCaller, func(k *call) bool { return k.cancel && k.c == c })
+}
+
+// audit compares the in-flight records with the row's running. Both change under it: only a
+// difference that stays is one.
+func (s *Server) audit() {
+	var records, running int
+	for range auditLooks {
+		s.mu.Lock()
+		unrecorded := 0
+		s.running.each(func(k *call) {
+			if k.record < 0 {
+				unrecorded++
+			}
+		})
+		s.mu.Unlock()
+		records, running = len(s.cfg.Row.Tasks())+unrecorded, s.cfg.Row.Running()
+		if records == running {
+			return
+		}
+		runtime.Gosched()
+	}
+	s.log.Error("the in-flight records and the counter disagree", "worker", s.cfg.Index, "records", records, "running", running)
+	if s.cfg.OnDrift != nil {
+		s.cfg.OnDrift(records, running)
+	}
+}
+
+// runningError names what still runs. Server.mu is held.
+func (s *Server) runningError(after time.Duration) error {
+	now := sys.Now()
+	var calls []*call
+	s.running.each(func(k *call) { calls = append(calls, k) })
+	slices.SortFunc(calls, func(a, b *call) int { return int(a.started - b.started) })
+	var words []string
+	for _, k := range calls[:min(len(calls), listedTasks)] {
+		age := time.Duration(now - k.started).Round(time.Millisecond)
+		words = append(words, fmt.Sprintf("%d %s for %s", k.taskID, k.typ.name, age))
+	}
+	if more := len(calls) - len(words); more > 0 {
+		words = append(words, fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Errorf("worker %d: after its drain limit of %s %d tasks still run: %s", s.cfg.Index, after, len(calls), strings.Join(words, ", "))
+}

@@ -1,0 +1,60 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Info is what a running task learns of itself.
+type Info struct {
+	TaskID      uint64
+	WorkerIndex int
+	Deadline    time.Time // the caller's; it informs, it does not end the context; zero: none
+	Meta        map[string]string
+}
+
+// A Task is a decoded package, ready to run.
+type Task interface {
+	Run(ctx context.Context, info Info) (any, error)
+	// OnException answers for a failed Run; handled is false when the task has no handler of
+	// its own. With handled and no failure, v is the call's result.
+	OnException(ctx context.Context, err error, info Info) (v any, handled bool, failure error)
+}
+
+// A Decoder makes a Task of a payload: raw msgpack that it must not keep.
+type Decoder func(payload []byte) (Task, error)
+
+// A PanicError is the error of a task, or of a handler, that panicked.
+type PanicError struct {
+	Value any    // what was given to panic
+	Stack []byte // of the goroutine that panicked
+}
+
+// Error names the value; the stack goes to the log.
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// Unwrap returns the value when it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// errGoexit is the error of a task, or of a handler, that ended its goroutine.
+var errGoexit = errors.New("the task ended its goroutine with runtime.Goexit")
+
+// A Failure is one that the task's own handler did not settle.
+type Failure struct {
+	TaskID uint64
+	Task   string
+	Err    error // what OnException returned, or Run's error; a *PanicError for a panic
+}
+
+// Causes of a task's context.
+var (
+	ErrSoftLimit = errors.New("the task's soft time limit has passed")
+	ErrDrain     = errors.New("the worker's drain limit is about to pass")
+	ErrShutdown  = errors.New("the pool ends now")
+	ErrCaller    = errors.New("the caller's deadline or connection has ended")
+)
