@@ -151,7 +151,7 @@ func (w *world) take(a action) {
 				w.fail("the backlog of %d is refused while %v accepts", a.index, p.key)
 			}
 		}
-		w.answers = append(w.answers, refused{a.index})
+		w.answers = append(w.answers, refused(a))
 	case closeDoors:
 		w.doors = true
 	case dropBuild:

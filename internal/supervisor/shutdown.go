@@ -150,10 +150,10 @@ func (m *machine) forgive(late time.Duration) {
 	}
 	for p := range m.processes() {
 		if !p.deadline.IsZero() {
-			p.deadline = p.deadline.Add(late)
+			p.deadline = p.deadline.Add(late + confirmWithin)
 		}
 		if !p.drainBy.IsZero() {
-			p.drainBy = p.drainBy.Add(late)
+			p.drainBy = p.drainBy.Add(late + confirmWithin)
 		}
 	}
 }
