@@ -166,10 +166,10 @@ func (p *process) overdue(startTimeout time.Duration) Reason {
 			p.words = fmt.Sprintf("not ready within %s", startTimeout)
 		}
 		return BootTimeout
-	case p.state != draining:
-		return Unresponsive
 	case p.retire == HardLimit:
 		return HardLimit
+	case p.state != draining:
+		return Unresponsive
 	}
 	return DrainTimeout
 }
