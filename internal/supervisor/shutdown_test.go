@@ -76,7 +76,7 @@ func TestEndOfShutdownsContextStopsTasksAndListsThem(t *testing.T) {
 	require.Len(t, lost.Tasks, 1)
 	assert.Equal(t, "main.Sleep", lost.Tasks[0].Name)
 	assert.Positive(t, lost.Tasks[0].Age)
-	assert.ErrorContains(t, err, "1 tasks were lost at shutdown: main.Sleep (task ")
+	assert.ErrorContains(t, err, "tasks lost at shutdown (1): main.Sleep (task ")
 	others.Wait()
 	require.ErrorAs(t, p.Shutdown(t.Context()), &lost, "asked again")
 }
