@@ -203,11 +203,11 @@ func (c *Client) send(b *budget, call *Call, fr *frame, row sharedstate.Row) (Re
 		return c.sendAlone(b, call, fr, row)
 	}
 	for {
-		s, f, v := c.sharedTo(b, row, false)
+		s, f, v := c.sharedTo(b, row)
 		switch {
 		case f != nil:
 			return Reply{}, f, v
-		case s == nil || len(fr.bytes) > s.MaxPackageSize:
+		case len(fr.bytes) > s.MaxPackageSize:
 			return c.sendAlone(b, call, fr, row)
 		}
 		if w := c.waiters.get(); s.submit(c.fill(w, b, call, fr)) {

@@ -192,10 +192,7 @@ func (m *batch) send() {
 func (m *batch) sendGroup(g group) {
 	m.launch(len(g.waiters))
 	for {
-		s, f, v := m.c.sharedTo(&m.items[g.waiters[0].call].budget, g.row, true)
-		if f == nil && s == nil { // a newer process is there
-			f, v = unreached(g.row.Index(), g.row.PID(), nil), elsewhere
-		}
+		s, f, v := m.c.sharedTo(&m.items[g.waiters[0].call].budget, g.row)
 		if f != nil {
 			for _, w := range g.waiters {
 				it := &m.items[w.call]
