@@ -29,6 +29,7 @@ func benchRig(b *testing.B) *rig {
 	return start(b, func(r *rig) {
 		r.slots = 64
 		r.cfg.MaxPackageSize = 4 << 20
+		r.cfg.OnDrift = func(records, running int) { b.Errorf("%d records, %d running", records, running) }
 		r.tasks["blob"] = func(payload []byte) (Task, error) {
 			var v blob
 			dec := msgpack.GetDecoder()

@@ -15,8 +15,9 @@ import (
 	"github.com/taskd-go/task/internal/control"
 )
 
-// A world is a pool of imagined processes around a machine. Every step of it is random, within what the system and a worker
-// can do, and after each the invariants of the machine are checked from outside: from the actions alone.
+// A world is a pool of imagined processes around a machine. Every step of it is random, within what
+// the system and a worker can do, and after each the invariants of the machine are checked from
+// outside: from the actions alone.
 type world struct {
 	rand    *rand.Rand
 	m       *machine
@@ -151,7 +152,7 @@ func (w *world) take(a action) {
 				w.fail("the backlog of %d is refused while %v accepts", a.index, p.key)
 			}
 		}
-		w.answers = append(w.answers, refused{a.index})
+		w.answers = append(w.answers, refused(a))
 	case closeDoors:
 		w.doors = true
 	case dropBuild:
@@ -168,7 +169,8 @@ func (w *world) take(a action) {
 	}
 }
 
-// killed: whoever drains has DrainTimeout for it, unless the pool ends or two more generations of its index want to drain too.
+// killed: whoever drains has DrainTimeout for it, unless the pool ends or two more generations of
+// its index want to drain too.
 func (w *world) killed(p *imagined) {
 	p.killed = true
 	retiring := 0
