@@ -47,6 +47,9 @@ func newCall(typ protocol.Type, timeout time.Duration, r Runner, opts []CallOpti
 	if o.soft < 0 || o.hard < 0 {
 		return client.Call{}, refused(ErrIllegalPackage, nil, "WithTimeLimit(%v, %v): a limit must not be negative", o.soft, o.hard)
 	}
+	if most := o.maxMeta(); len(o.meta) > most {
+		return client.Call{}, refused(ErrIllegalPackage, nil, "WithMeta: %d pairs, at most %d are allowed", len(o.meta), most)
+	}
 	call := client.Call{
 		Type:     typ,
 		Task:     name,

@@ -130,6 +130,12 @@ func (p *process) serverConfig(table *sharedstate.Table, listener *net.UnixListe
 		OnHardLimit: func(id uint64, task string, limit time.Duration) {
 			p.tell(control.Message{Kind: control.KindHardLimit, TaskID: id, Task: task, Limit: limit})
 		},
+		OnDrift: func(records, running int) {
+			p.tell(control.Message{Kind: control.KindDrift, Text: fmt.Sprintf("%d tasks in flight, %d counted as running", records, running)})
+		},
+		OnSuspect: func(last error) { p.tell(control.Message{Kind: control.KindSuspect, Text: last.Error()}) },
+		Recycle:   worker.Recycle{MaxTasks: h.MaxTasksPerWorker, MaxAge: h.MaxWorkerAge, MaxMemory: h.MaxWorkerMemory},
+		OnRecycle: func(reason string) { p.tell(control.Message{Kind: control.KindRecycle, Reason: reason}) },
 	}
 }
 
