@@ -130,6 +130,12 @@ func (p *process) serverConfig(table *sharedstate.Table, listener *net.UnixListe
 		OnHardLimit: func(id uint64, task string, limit time.Duration) {
 			p.tell(control.Message{Kind: control.KindHardLimit, TaskID: id, Task: task, Limit: limit})
 		},
+		OnDrift: func(records, running int) {
+			p.tell(control.Message{Kind: control.KindDrift, Text: fmt.Sprintf("%d records of running tasks, and the counter says %d", records, running)})
+		},
+		OnSuspect: func(last error) {
+			p.tell(control.Message{Kind: control.KindSuspect, Text: last.Error()})
+		},
 	}
 }
 
