@@ -149,7 +149,9 @@ func TestACancelledTaskThatGoesOnIsVisible_Row9(t *testing.T) {
 	require.Len(t, hard.Tasks, 1)
 	assert.Equal(t, g.TaskID, hard.Tasks[0].ID)
 	p.exited(g.PID)
-	p.status(func(rows []task.WorkerStatus) bool { return len(rows) == 1 && rows[0].Accepting && rows[0].Running == 0 })
+	p.status(func(rows []task.WorkerStatus) bool {
+		return len(rows) == 1 && rows[0].Accepting && rows[0].Running == 0
+	})
 	assert.EqualValues(t, 1, p.still().Lost)
 }
 
