@@ -60,7 +60,8 @@ func realMixedCall(t *testing.T, c *Client, payload string) {
 		call.Task = "nap"
 	}
 	ctx := context.Background()
-	switch rand.IntN(8) {
+	kind := rand.IntN(8)
+	switch kind {
 	case 0, 1:
 		call.Deadline = within(rand.N(3 * time.Millisecond))
 	case 2:
@@ -76,6 +77,9 @@ func realMixedCall(t *testing.T, c *Client, payload string) {
 	}
 	reply, f := c.Do(ctx, call)
 	requireOwnAnswer(t, payload, reply, f)
+	if f != nil && kind > 4 {
+		t.Errorf("call %q without a short time-out: %v", payload, f)
+	}
 }
 
 func realBatch(t *testing.T, c *Client, payload string) {

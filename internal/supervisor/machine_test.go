@@ -15,8 +15,9 @@ import (
 	"github.com/taskd-go/task/internal/control"
 )
 
-// A world is a pool of imagined processes around a machine. Every step of it is random, within what the system and a worker
-// can do, and after each the invariants of the machine are checked from outside: from the actions alone.
+// A world is a pool of imagined processes around a machine. Every step of it is random, within what
+// the system and a worker can do, and after each the invariants of the machine are checked from
+// outside: from the actions alone.
 type world struct {
 	rand    *rand.Rand
 	m       *machine
@@ -168,7 +169,8 @@ func (w *world) take(a action) {
 	}
 }
 
-// killed: whoever drains has DrainTimeout for it, unless the pool ends or two more generations of its index want to drain too.
+// killed: whoever drains has DrainTimeout for it, unless the pool ends or two more generations of
+// its index want to drain too.
 func (w *world) killed(p *imagined) {
 	p.killed = true
 	retiring := 0

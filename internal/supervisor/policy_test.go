@@ -291,7 +291,7 @@ func TestReasonOfAnEnd_Row75(t *testing.T) {
 
 func TestLostTasksAreNamed(t *testing.T) {
 	err := error(&LostError{[]Lost{{Index: 1, PID: 5, TaskID: 9, Name: "main.Sleep", Age: 1500 * time.Millisecond}}})
-	assert.EqualError(t, err, "1 tasks were lost at shutdown: main.Sleep (task 9, worker 1, pid 5, age 1.5s)")
+	assert.EqualError(t, err, "tasks lost at shutdown (1): main.Sleep (task 9, worker 1, pid 5, age 1.5s)")
 	s := newScript(t, limits{workers: 1, drainTimeout: time.Minute})
 	p := s.serving(0)
 	s.do(shutdownWanted{})

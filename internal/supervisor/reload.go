@@ -88,8 +88,8 @@ func (m *machine) reloadFailed(err error) {
 	}
 }
 
-// abortReload leaves every index with the build that it has: successors that have not taken over are
-// killed, what was replaced stays replaced.
+// abortReload leaves every index with the build that it has: successors that have not taken over
+// are killed, what was replaced stays replaced.
 func (m *machine) abortReload(err error) {
 	build, renewed := m.reload.build, 0
 	m.reload = nil

@@ -2,8 +2,8 @@ package supervisor
 
 import "time"
 
-// socketGone: somebody removed the socket file of s. The connections that exist are not
-// harmed; new ones need a new socket, and that a new process.
+// socketGone: somebody removed the socket file of s. The connections that exist are not harmed; new
+// ones need a new socket, and that a new process.
 func (m *machine) socketGone(s *slot) {
 	if m.closing() {
 		return
