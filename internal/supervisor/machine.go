@@ -251,7 +251,7 @@ func (m *machine) received(ev received) {
 		m.hardLimit(s, p)
 	case control.KindSuspect:
 		m.emit(EventSuspect, p, Suspect, ev.Text)
-		m.suspect(s, p)
+		m.suspect(s, p, ev.Text)
 	case control.KindSoftLimit:
 		m.emitTask(EventSoftLimit, p, SoftLimit, ev.Message)
 	case control.KindDrift:
