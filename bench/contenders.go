@@ -3,18 +3,21 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net"
 )
 
-// workers is how many processes each contender has.
-const workers = 2
+const (
+	workers    = 2  // processes of each contender
+	maxCallers = 64 // of any case
+)
 
 // A contender is one way to have a call answered by another process.
 type contender struct {
 	name string
-	// serve answers on l in a process of the contender's own, until that is
-	// ended. Nil: the contender starts its processes itself, or has none.
-	serve func(l net.Listener) error
+	// serve answers in a process of the contender's own, until that is ended.
+	// Nil: it has none, or starts them by itself.
+	serve func() error
+	// own: open starts the processes, and gets no sockets.
+	own bool
 	// open connects to the sockets, one for each process that serves.
 	open func(sockets []string) (session, error)
 }
@@ -35,65 +38,71 @@ const (
 	nameAnts   = "ants (goroutines, same process)"
 )
 
-// contenders lists them in the order of the report. The pool is the first, so
-// that its idle processes can be watched before there are others.
+// contenders lists them in the order of the report.
 func contenders() []contender {
 	return []contender{
-		{name: nameOurs, open: openPool},
-		{name: nameEcho, serve: serveEcho, open: openEcho},
-		{name: nameMux, serve: serveMux, open: openMux},
-		{name: nameNetRPC, serve: serveNetRPC, open: openNetRPC},
+		{name: nameOurs, own: true, open: openPool},
+		{name: nameEcho, serve: onListener(serveEcho), open: openEcho},
+		{name: nameMux, serve: onListener(serveMux), open: openMux},
+		{name: nameNetRPC, serve: onListener(serveNetRPC), open: openNetRPC},
+		{name: "ttrpc", serve: onListener(serveTTRPC), open: openTTRPC},
+		{name: "drpc", serve: onListener(serveDRPC), open: openDRPC},
+		{name: "gRPC", serve: onListener(serveGRPC), open: openGRPC},
+		{name: namePluginRPC, own: true, serve: servePlugin, open: openPluginRPC},
+		{name: namePluginGRPC, own: true, serve: servePluginGRPC, open: openPluginGRPC},
+		{name: nameAnts, own: true, open: openAnts},
 	}
 }
 
+// A running contender has its processes.
 type running struct {
-	contender
+	name string
 	session
 	processes []*process
 }
 
 type sessions []running
 
-// open starts every contender. Those that are open when it fails are returned, to be closed.
-func open(field []contender) (sessions, float64, error) {
-	var open sessions
-	idle := notMeasured
+// open starts every contender. Those that are open when one fails are returned, to be closed.
+func open(field []contender) (sessions, error) {
+	var all sessions
 	for _, c := range field {
-		r := running{contender: c}
-		var sockets []string
-		for i := range workers {
-			if c.serve == nil {
-				break
-			}
-			p, err := startProcess(c.name, i)
-			if err != nil {
-				return open, idle, fmt.Errorf("%s: %w", c.name, err)
-			}
-			r.processes = append(r.processes, p)
-			sockets = append(sockets, p.socket)
-		}
-		s, err := c.open(sockets)
+		r, err := c.start()
+		all = append(all, r)
 		if err != nil {
-			for _, p := range r.processes {
-				p.end()
-			}
-			return open, idle, fmt.Errorf("%s: %w", c.name, err)
-		}
-		r.session = s
-		open = append(open, r)
-		if c.name == nameOurs {
-			idle = watchIdle()
+			return all, fmt.Errorf("%s: %w", c.name, err)
 		}
 	}
-	return open, idle, nil
+	return all, nil
+}
+
+func (c contender) start() (running, error) {
+	r := running{name: c.name}
+	var sockets []string
+	for range workers {
+		if c.own {
+			break
+		}
+		p, err := startProcess(c.name)
+		if err != nil {
+			return r, err
+		}
+		r.processes = append(r.processes, p)
+		sockets = append(sockets, p.socket)
+	}
+	var err error
+	r.session, err = c.open(sockets)
+	return r, err
 }
 
 func (s sessions) close() error {
 	var errs []error
 	for _, r := range s {
-		errs = append(errs, r.session.close())
+		if r.session.close != nil {
+			errs = append(errs, r.session.close())
+		}
 		for _, p := range r.processes {
-			p.end()
+			p.stop()
 		}
 	}
 	return errors.Join(errs...)
@@ -107,10 +116,7 @@ func same(got, payload []byte) error {
 	if len(got) != len(payload) {
 		return errWrongEcho
 	}
-	if len(got) == 0 {
-		return nil
-	}
-	if got[0] != payload[0] || got[len(got)-1] != payload[len(payload)-1] {
+	if n := len(got); n > 0 && (got[0] != payload[0] || got[n-1] != payload[n-1]) {
 		return errWrongEcho
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
-	"sync"
 )
 
 // The bare echoes' frame: the length of the body and the caller's number, four
@@ -78,31 +77,13 @@ func appendFrame(out []byte, id uint32, body []byte) []byte {
 
 // openEcho gives each caller a connection of its own, which it writes and reads itself.
 func openEcho(sockets []string) (session, error) {
-	var mu sync.Mutex
-	conns := map[int]net.Conn{}
-	connOf := func(i int) (net.Conn, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if c, ok := conns[i]; ok {
-			return c, nil
-		}
-		c, err := net.Dial("unix", sockets[i%len(sockets)])
-		if err == nil {
-			conns[i] = c
-		}
-		return c, err
-	}
+	conns := newConnections(sockets, maxCallers, func(c net.Conn) net.Conn { return c })
 	return session{
 		caller: func(i int, c benchCase, payload []byte) (func() error, error) {
-			conn, err := connOf(i)
+			conn, err := conns.of(i)
 			return echoCall(conn, c, payload), err
 		},
-		close: func() error {
-			for _, c := range conns {
-				c.Close()
-			}
-			return nil
-		},
+		close: conns.close,
 	}, nil
 }
 

@@ -55,7 +55,11 @@ func run(f flags) error {
 	if err != nil {
 		return err
 	}
-	sessions, idle, err := open(field)
+	idle, err := watchIdle()
+	if err != nil {
+		return err
+	}
+	sessions, err := open(field)
 	defer sessions.close()
 	if err != nil {
 		return err

@@ -78,9 +78,6 @@ func serveMux(l net.Listener) error {
 	})
 }
 
-// maxCallers is the most callers of any case.
-const maxCallers = 64
-
 // A muxClient is one connection that all its callers share.
 type muxClient struct {
 	coalescer
@@ -94,10 +91,7 @@ type answer struct {
 }
 
 func openMux(sockets []string) (session, error) {
-	clients, err := dialAll(sockets, newMuxClient)
-	if err != nil {
-		return session{}, err
-	}
+	clients := newConnections(sockets, workers, newMuxClient)
 	return session{
 		caller: func(i int, c benchCase, payload []byte) (func() error, error) {
 			if c.tasks() > 1 {
@@ -107,17 +101,15 @@ func openMux(sockets []string) (session, error) {
 			if c.kind == kindAsync {
 				id, want = id|acceptOnly, nil
 			}
-			m := clients[i%len(clients)]
-			return func() error { return m.call(id, payload, want) }, nil
+			m, err := clients.of(i)
+			return func() error { return m.call(id, payload, want) }, err
 		},
-		close: func() error {
-			for _, m := range clients {
-				m.conn.Close()
-			}
-			return nil
-		},
+		close: clients.close,
 	}, nil
 }
+
+// Close ends the connection, and with it the goroutine that reads it.
+func (m *muxClient) Close() error { return m.conn.Close() }
 
 func newMuxClient(conn net.Conn) *muxClient {
 	m := &muxClient{coalescer: coalescer{conn: conn}}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"net"
 	"net/rpc"
 )
@@ -30,21 +29,13 @@ func serveNetRPC(l net.Listener) error {
 }
 
 func openNetRPC(sockets []string) (session, error) {
-	clients, err := dialAll(sockets, func(c net.Conn) *rpc.Client { return rpc.NewClient(c) })
-	if err != nil {
-		return session{}, err
-	}
+	clients := newConnections(sockets, workers, func(c net.Conn) *rpc.Client { return rpc.NewClient(c) })
 	return session{
 		caller: func(i int, c benchCase, payload []byte) (func() error, error) {
-			return rpcCall(clients[i%len(clients)], "RPC", c, payload), nil
+			client, err := clients.of(i)
+			return rpcCall(client, "RPC", c, payload), err
 		},
-		close: func() error {
-			var errs []error
-			for _, c := range clients {
-				errs = append(errs, c.Close())
-			}
-			return errors.Join(errs...)
-		},
+		close: clients.close,
 	}, nil
 }
 

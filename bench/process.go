@@ -12,22 +12,45 @@ import (
 // envServe names the contender that a re-executed copy of this program serves.
 const envServe = "BENCH_SERVE"
 
-// A process is a copy of this program that serves a contender. It ends with
-// this program, because its standard input then does.
+// Descriptors of a re-executed copy. The lifeline ends when this program does,
+// and the copy with it.
+const (
+	fdLifeline = 3
+	fdListener = 4
+)
+
+// copyOf is the command that serves the contender, and what ends it.
+func copyOf(contender string, more ...*os.File) (*exec.Cmd, io.Closer, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, err
+	}
+	lifeline, end, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), envServe+"="+contender)
+	cmd.ExtraFiles = append([]*os.File{lifeline}, more...)
+	cmd.Stderr = os.Stderr
+	return cmd, end, nil
+}
+
+// A process is a copy of this program that serves a contender on a socket.
 type process struct {
 	cmd    *exec.Cmd
-	stdin  io.Closer
+	end    io.Closer
 	dir    string
 	socket string
 }
 
 // startProcess listens for the process, which therefore can be dialled at once.
-func startProcess(contender string, index int) (*process, error) {
+func startProcess(contender string) (*process, error) {
 	dir, err := os.MkdirTemp("/tmp", "bench-")
 	if err != nil {
 		return nil, err
 	}
-	p := &process{dir: dir, socket: filepath.Join(dir, fmt.Sprintf("%d.sock", index))}
+	p := &process{dir: dir, socket: filepath.Join(dir, "socket")}
 	if err := p.start(contender); err != nil {
 		os.RemoveAll(dir)
 		return nil, err
@@ -47,48 +70,49 @@ func (p *process) start(contender string) error {
 		return err
 	}
 	defer f.Close()
-	self, err := os.Executable()
-	if err != nil {
+	if p.cmd, p.end, err = copyOf(contender, f); err != nil {
 		return err
 	}
-	p.cmd = exec.Command(self)
-	p.cmd.Env = append(os.Environ(), envServe+"="+contender)
-	p.cmd.ExtraFiles = []*os.File{f}
-	p.cmd.Stderr = os.Stderr
-	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
-		return err
-	}
+	defer p.cmd.ExtraFiles[0].Close()
 	return p.cmd.Start()
 }
 
-func (p *process) end() {
-	p.stdin.Close()
+func (p *process) stop() {
+	p.end.Close()
 	// How it ends is of no interest: all its calls have been answered.
 	_ = p.cmd.Wait()
 	os.RemoveAll(p.dir)
 }
 
-// serveIfPeer serves, and does not return, in a process that startProcess started.
+// serveIfPeer serves, and does not return, in a process that copyOf was started as.
 func serveIfPeer() {
 	name := os.Getenv(envServe)
 	if name == "" {
 		return
 	}
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
+		_, _ = io.Copy(io.Discard, os.NewFile(fdLifeline, "lifeline"))
 		os.Exit(0)
 	}()
 	for _, c := range contenders() {
-		if c.name != name {
-			continue
+		if c.name == name {
+			if err := c.serve(); err != nil {
+				fmt.Fprintf(os.Stderr, "bench: %s: %v\n", name, err)
+			}
 		}
-		l, err := net.FileListener(os.NewFile(3, "listener"))
-		if err == nil {
-			err = c.serve(l)
-		}
-		fmt.Fprintf(os.Stderr, "bench: %s: %v\n", name, err)
 	}
 	os.Exit(1)
+}
+
+// onListener is the serve of a contender that is given its listener.
+func onListener(serve func(net.Listener) error) func() error {
+	return func() error {
+		l, err := net.FileListener(os.NewFile(fdListener, "listener"))
+		if err != nil {
+			return err
+		}
+		return serve(l)
+	}
 }
 
 // accept hands every connection of l to serve, each in a goroutine.
@@ -100,17 +124,4 @@ func accept(l net.Listener, serve func(net.Conn)) error {
 		}
 		go serve(c)
 	}
-}
-
-// dialAll connects to each socket and makes a client of each connection.
-func dialAll[T any](sockets []string, client func(net.Conn) T) ([]T, error) {
-	var clients []T
-	for _, s := range sockets {
-		c, err := net.Dial("unix", s)
-		if err != nil {
-			return nil, err
-		}
-		clients = append(clients, client(c))
-	}
-	return clients, nil
 }
