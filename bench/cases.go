@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // A kind is what one call asks for.
 type kind string
@@ -22,7 +25,7 @@ type benchCase struct {
 }
 
 func (c benchCase) String() string {
-	return fmt.Sprintf("%s/%s/%d", c.kind, bytesText(c.size), c.callers)
+	return fmt.Sprintf("%s/%s/%d", c.kind, strings.ReplaceAll(bytesText(c.size), " ", ""), c.callers)
 }
 
 // tasks is how many tasks one call carries.
@@ -60,10 +63,10 @@ func quickCases() []benchCase {
 func bytesText(n int) string {
 	switch {
 	case n >= 1<<20:
-		return fmt.Sprintf("%dMiB", n>>20)
+		return fmt.Sprintf("%d MiB", n>>20)
 	case n >= 1<<10:
-		return fmt.Sprintf("%dKiB", n>>10)
+		return fmt.Sprintf("%d KiB", n>>10)
 	default:
-		return fmt.Sprintf("%dB", n)
+		return fmt.Sprintf("%d B", n)
 	}
 }

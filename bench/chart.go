@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 )
 
@@ -26,11 +27,17 @@ func chart(file string, r results) error {
 			names = append(names, c.name)
 		}
 	}
+	if len(names) == 0 {
+		return fmt.Errorf("chart: it shows %s and the like, which was not measured", cases[0])
+	}
 	p := plot.New()
+	for _, style := range []*text.Style{&p.Title.TextStyle, &p.X.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label, &p.Legend.TextStyle} {
+		style.Font.Variant = "Sans"
+	}
+	p.Title.Padding = vg.Millimeter * 3
 	p.Title.Text = "Calls per second, 64 bytes there and back, two worker processes"
 	p.X.Min = 0
 	p.X.Label.Text = "thousand calls/s"
-	p.Legend.Top = true
 	const barWidth = vg.Length(7)
 	for i, c := range cases {
 		rates := make(plotter.Values, len(names))
@@ -48,9 +55,10 @@ func chart(file string, r results) error {
 		bars.LineStyle.Width = 0
 		bars.Offset = barWidth * vg.Length(len(cases)/2-i)
 		p.Add(bars)
-		p.Legend.Add(fmt.Sprintf("%d callers", c.callers), bars)
+		p.Legend.Add(callersText(c.callers), bars)
 	}
 	p.NominalY(names...)
+	p.X.Max *= 1.05
 	p.Add(verticalLines())
 	if err := p.Save(22*vg.Centimeter, 13*vg.Centimeter, file); err != nil {
 		return fmt.Errorf("chart: %w", err)

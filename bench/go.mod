@@ -8,6 +8,7 @@ require (
 	github.com/hashicorp/go-hclog v1.6.3
 	github.com/hashicorp/go-plugin v1.8.0
 	github.com/panjf2000/ants/v2 v2.12.1
+	github.com/stretchr/testify v1.12.1
 	github.com/taskd-go/task v0.0.0
 	gonum.org/v1/plot v0.17.0
 	google.golang.org/grpc v1.85.0

@@ -37,7 +37,7 @@ func parse() flags {
 	var f flags
 	flag.IntVar(&f.rounds, "rounds", 9, "rounds per case; every contender has its turn in each")
 	flag.Float64Var(&f.seconds, "seconds", 0.5, "seconds per turn")
-	flag.StringVar(&f.cases, "case", "", "regular expression: only the cases whose name it matches, such as sync/64B/8")
+	flag.StringVar(&f.cases, "case", "", "regular expression: only the cases whose name it matches, such as ^sync/64B/8$")
 	flag.StringVar(&f.contenders, "contender", "", "regular expression: only the contenders whose name it matches, and the bare echo")
 	flag.BoolVar(&f.quick, "quick", false, "a few cases, three short rounds: under a minute, and too few to decide an aim")
 	flag.StringVar(&f.chart, "chart", "", "write an SVG bar chart of small calls to this file")

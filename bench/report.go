@@ -51,11 +51,14 @@ func (c benchCase) title() string {
 		kindSyncMany:  fmt.Sprintf("SyncMany of %d", batchSize),
 		kindAsyncMany: fmt.Sprintf("AsyncMany of %d", batchSize),
 	}[c.kind]
-	plural := "s"
-	if c.callers == 1 {
-		plural = ""
+	return fmt.Sprintf("%s, %s, %s", what, bytesText(c.size), callersText(c.callers))
+}
+
+func callersText(n int) string {
+	if n == 1 {
+		return "1 caller"
 	}
-	return fmt.Sprintf("%s, %s, %d caller%s", what, bytesText(c.size), c.callers, plural)
+	return fmt.Sprintf("%d callers", n)
 }
 
 func show(format string, x float64) string {
