@@ -8,6 +8,7 @@ import (
 
 	"github.com/taskd-go/task/internal/client"
 	"github.com/taskd-go/task/internal/codec"
+	"github.com/taskd-go/task/internal/registry"
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/protocol"
 )
@@ -33,7 +34,7 @@ func newCall(typ protocol.Type, timeout time.Duration, r Runner, opts []CallOpti
 	if r == nil {
 		return client.Call{}, refused(ErrIllegalPackage, nil, "nil is not a task")
 	}
-	name, args, known := nameAndArgs(r)
+	name, args, known := registry.Find(r)
 	if registered && !known {
 		return client.Call{}, refused(ErrIllegalPackage, nil, "task %s is not registered in this program", display(name, r))
 	}
