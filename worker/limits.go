@@ -69,8 +69,8 @@ func (s *Server) arm(t int64) {
 	}
 }
 
-// runWatch keeps time limits and audits until end is closed. One timer serves all; it is not
-// armed while nothing runs.
+// runWatch keeps time limits, audits and the worker's age until end is closed. One timer serves
+// all; while nothing runs it is armed for the age limit alone.
 func (s *Server) runWatch(end <-chan struct{}) {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
@@ -115,7 +115,11 @@ func (s *Server) sweep(now int64) (next int64) {
 			s.watch.auditAt = now + int64(auditEvery)
 		}
 	}
-	next = earlier(next, s.watch.auditAt)
+	if s.recycle.ageAt != 0 && now >= s.recycle.ageAt {
+		s.recycle.ageAt = 0
+		s.wish(RecycleAge)
+	}
+	next = earlier(next, earlier(s.watch.auditAt, s.recycle.ageAt))
 	s.watch.wakeAt = next
 	s.mu.Unlock()
 
@@ -125,26 +129,30 @@ func (s *Server) sweep(now int64) (next int64) {
 	for _, k := range gone {
 		k.ctx.end(ErrCaller)
 	}
-	for _, k := range soft {
-		s.softLimit(k)
-	}
+	s.softLimits(soft)
 	if audit {
 		s.audit()
+		s.weigh()
 	}
 	return next
 }
 
-// softLimit ends the task's context and tells the parent what the worker was doing. Neither a
-// parent nor a client that is stuck may hold up the watch: what waits for them has a goroutine
-// of its own, here and in hardLimit.
-func (s *Server) softLimit(k *call) {
-	k.ctx.end(ErrSoftLimit)
-	limit := time.Duration(k.soft - k.started)
-	s.log.Warn("soft time limit passed", "worker", s.cfg.Index, "task", k.typ.name, "id", k.taskID, "limit", limit)
-	if s.cfg.OnSoftLimit != nil {
-		dump := make([]byte, maxDump)
+// softLimits ends the contexts of the tasks and tells the parent what the worker was doing
+// before that. Neither a parent nor a client that is stuck may hold up the watch: what waits
+// for them has a goroutine of its own, here and in hardLimit.
+func (s *Server) softLimits(past []*call) {
+	var dump []byte
+	if len(past) > 0 && s.cfg.OnSoftLimit != nil {
+		dump = make([]byte, maxDump)
 		dump = dump[:runtime.Stack(dump, true)]
-		s.wg.Go(func() { s.cfg.OnSoftLimit(k.taskID, k.typ.name, limit, dump) })
+	}
+	for _, k := range past {
+		k.ctx.end(ErrSoftLimit)
+		limit := time.Duration(k.soft - k.started)
+		s.log.Warn("soft time limit passed", "worker", s.cfg.Index, "task", k.typ.name, "id", k.taskID, "limit", limit)
+		if s.cfg.OnSoftLimit != nil {
+			s.wg.Go(func() { s.cfg.OnSoftLimit(k.taskID, k.typ.name, limit, dump) })
+		}
 	}
 }
 

@@ -245,13 +245,13 @@ func (m *machine) received(ev received) {
 	case control.KindDraining:
 		m.leaves(s, p)
 	case control.KindRecycle:
-		m.wishes(s, p, recycleReason(ev.Reason))
+		p.wants = recycleReason(ev.Reason)
 	case control.KindHardLimit:
 		m.emitTask(EventHardLimit, p, HardLimit, ev.Message)
 		m.hardLimit(s, p)
 	case control.KindSuspect:
 		m.emit(EventSuspect, p, Suspect, ev.Text)
-		m.suspect(s, p)
+		m.suspect(s, p, ev.Text)
 	case control.KindSoftLimit:
 		m.emitTask(EventSoftLimit, p, SoftLimit, ev.Message)
 	case control.KindDrift:

@@ -188,6 +188,7 @@ func (o *outlet) close() {
 	case <-o.ended:
 	case <-limit.C:
 	}
+	o.report()
 }
 
 // A tail keeps the last bytes of a stream.

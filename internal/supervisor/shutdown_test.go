@@ -168,7 +168,7 @@ func TestSlowOnEventDropsAndCounts(t *testing.T) {
 	assert.EqualValues(t, maxEvents+100-kept, got[kept].Dropped)
 }
 
-func TestLoggedOutputIsTaggedAndCut(t *testing.T) {
+func TestLoggedOutputIsTagged(t *testing.T) {
 	var buf lockedBuffer
 	p := startPool(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&buf, nil)) })
 	pid := p.ask(0, "who")
@@ -176,6 +176,24 @@ func TestLoggedOutputIsTaggedAndCut(t *testing.T) {
 	eventually(t, "the line is logged", func() bool {
 		return strings.Contains(buf.String(), "msg=hello worker=0 pid="+pid+" stream=stdout")
 	})
+}
+
+func TestLoggedLinesAreCut(t *testing.T) {
+	var buf lockedBuffer
+	logger := slog.New(slog.NewTextHandler(&buf, nil))
+	events := newEventQueue(nil, slog.New(slog.DiscardHandler))
+	o := openOutputs(Config{Logger: logger}, events)
+	long := strings.Repeat("x", maxLine+10) + "\nnext\nand the last without an end"
+	o.copy(strings.NewReader(long), stream{3, 7, "stderr"}, &tail{})
+	o.close()
+	events.close()
+	<-events.ended
+	lines := strings.Split(strings.TrimSpace(buf.String()), "\n")
+	require.Len(t, lines, 4)
+	assert.Contains(t, lines[0], "msg="+strings.Repeat("x", maxLine)+" worker=3 pid=7 stream=stderr")
+	assert.Contains(t, lines[1], "msg=xxxxxxxxxx worker=3")
+	assert.Contains(t, lines[2], "msg=next ")
+	assert.Contains(t, lines[3], `msg="and the last without an end"`)
 }
 
 type lockedBuffer struct {
