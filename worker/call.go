@@ -22,6 +22,7 @@ type call struct {
 	taskID  uint64
 	async   bool
 	cancel  bool // its context ends with its caller
+	inline  bool // it runs on its connection's reading goroutine
 	expire  int64
 	started int64 // when it took its slot, CLOCK_MONOTONIC
 	meta    map[string]string
@@ -65,6 +66,7 @@ func (c *conn) newCall(p *protocol.Package, typ *taskType, now int64) *call {
 	if _, k.cancel = k.meta[protocol.MetaCancel]; k.cancel {
 		delete(k.meta, protocol.MetaCancel)
 	}
+	k.inline = p.Alone && !k.cancel && !k.async
 	k.ctx.draining = s.draining
 	k.ctx.deadline = s.deadline(k.contextEnd())
 	k.record = s.cfg.Row.Record(k.taskID, typ.name)

@@ -25,6 +25,7 @@ type conn struct {
 	opened bool          // the first frame has come
 	last   atomic.Uint64 // the last id that was read whole
 	owed   atomic.Int32  // 1 for the reader, 1 for each call without its answer
+	stuck  bool          // its reader runs a task that is past its hard limit; Server.mu
 
 	mu       sync.Mutex // for the reading deadline
 	greeted  bool
@@ -128,7 +129,7 @@ func (c *conn) take(body []byte, owned bool) bool {
 		if k.prepare(); k.ready {
 			s.runners.run(k)
 		}
-	case p.Alone && !k.cancel:
+	case k.inline:
 		k.do()
 	default:
 		k.keepPayload(owned)

@@ -104,6 +104,8 @@ func (s *Server) sweep(now int64) (next int64) {
 		}
 		if k.hard != 0 && !k.hardPast && now >= k.hard {
 			k.hardPast = true
+			s.running.overdue++
+			k.c.stuck = k.c.stuck || k.inline
 			hard = append(hard, k)
 		}
 		next = earlier(next, k.due())
@@ -157,13 +159,15 @@ func (s *Server) softLimits(past []*call) {
 }
 
 // hardLimit answers the caller at once. The task keeps its slot: it stays in running until it
-// ends by itself, or with the process, as lost.
+// ends by itself, or with the process, as lost. The parent replaces the worker and lets it drain;
+// the drain does not wait for this task.
 func (s *Server) hardLimit(k *call) {
 	s.cfg.Row.SetAccepting(false)
 	limit := time.Duration(k.hard - k.started)
 	s.log.Error("time limit passed", "worker", s.cfg.Index, "task", k.typ.name, "id", k.taskID, "limit", limit)
 	s.wg.Go(func() {
 		k.respond(k.fail(protocol.StatusTaskError, fmt.Sprintf("time limit: %s still ran after %s", k.typ.name, limit)))
+		s.poke()
 	})
 	if s.cfg.OnHardLimit != nil {
 		s.wg.Go(func() { s.cfg.OnHardLimit(k.taskID, k.typ.name, limit) })

@@ -192,3 +192,40 @@ func TestAcceptWithoutDescriptors(t *testing.T) {
 	require.NotZero(t, n, "the greeting")
 	r.dial().works()
 }
+
+// A drain waits for neighbours, and not for what is past its hard limit.
+func TestDrainLeavesOverdueTasks(t *testing.T) {
+	for name, pkg := range map[string]protocol.Package{
+		"on its connection's goroutine": {Task: []byte("block"), Alone: true, Hard: 20 * time.Millisecond},
+		"on one of its own":             {Task: []byte("block"), Hard: 20 * time.Millisecond},
+		"asynchronous":                  {Task: []byte("block"), Type: protocol.Async, Hard: 20 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			soft, hard := make(chan passed, 10), make(chan passed, 10)
+			r := start(t, limited(soft, hard))
+			leave := make(chan struct{})
+			r.add("neighbour", func(_ context.Context, info Info) (any, error) {
+				r.entered <- info
+				<-leave
+				return nil, nil
+			})
+			neighbour, stuck := r.dial(), r.dial()
+			id := neighbour.send(protocol.Package{Task: []byte("neighbour")})
+			r.awaitEntered()
+			stuck.send(pkg)
+			overdue := r.awaitEntered().TaskID
+			<-hard
+			r.begin(-1)
+			close(leave)
+			for { // the notice may come first
+				if answer := neighbour.next(); answer.ID == id {
+					require.True(t, answer.OK, answer.Text())
+					break
+				}
+			}
+			require.ErrorContains(t, r.ended(), fmt.Sprint(overdue))
+			close(r.gate)
+			r.still()
+		})
+	}
+}
