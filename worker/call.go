@@ -22,6 +22,7 @@ type call struct {
 	taskID  uint64
 	async   bool
 	cancel  bool // its context ends with its caller
+	dies    bool // the server dies of its answer
 	expire  int64
 	started int64 // when it took its slot, CLOCK_MONOTONIC
 	meta    map[string]string
@@ -96,7 +97,11 @@ func (k *call) do() {
 	if !k.ready {
 		k.prepare()
 	}
-	if k.ready {
+	switch {
+	case !k.ready:
+	case k.s.isKilled():
+		k.settle()
+	default:
 		k.run()
 	}
 }
@@ -176,6 +181,9 @@ func (k *call) finish() {
 
 // report tells the pool of a failure that the task did not settle.
 func (k *call) report() {
+	if k.s.isKilled() {
+		return
+	}
 	if k.failure != k.err {
 		k.logPanic(k.failure)
 	}
@@ -199,9 +207,11 @@ func (k *call) settle() {
 	if k.frame == nil {
 		k.frame = k.fail(protocol.StatusTaskError, errGoexit.Error())
 	}
-	row := k.s.cfg.Row
-	row.Forget(k.record)
-	row.Release(k.outcome)
+	if !k.s.isKilled() {
+		row := k.s.cfg.Row
+		row.Forget(k.record)
+		row.Release(k.outcome)
+	}
 	k.s.remove(k)
 	// The context, which the task may keep, is part of the call: let the rest go.
 	k.task, k.value = nil, nil
@@ -214,7 +224,13 @@ func (k *call) respond(b *buffer) {
 		k.s.buffers.put(b)
 		return
 	}
+	if k.dies {
+		b.b = b.b[:len(b.b)/2]
+	}
 	k.c.out.send(b, k.c.owed.Load() > 2)
+	if k.dies {
+		k.s.Kill()
+	}
 	k.c.pay()
 }
 
