@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 		task.RunIfWorker(task.Config{ServerName: serverName, OnWorkerStart: onWorkerStart, OnException: onException})
 	}
 	task.RunIfWorker()
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // a second for each worker
 	os.Exit(m.Run())
 }
 
@@ -253,3 +254,22 @@ func still(t *testing.T, c task.Caller) (sum task.WorkerStatus) {
 		require.True(t, time.Now().Before(end), "%+v", c.Status())
 	}
 }
+
+// run runs a test function outside a test.
+func run(f func(testing.TB)) {
+	t := &outside{ctx: context.Background()}
+	f(t)
+	for _, cleanup := range t.cleanups {
+		cleanup()
+	}
+}
+
+type outside struct {
+	testing.TB
+	ctx      context.Context
+	cleanups []func()
+}
+
+func (o *outside) Helper()                  {}
+func (o *outside) Cleanup(f func())         { o.cleanups = append(o.cleanups, f) }
+func (o *outside) Context() context.Context { return o.ctx }

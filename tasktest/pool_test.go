@@ -3,6 +3,8 @@ package tasktest_test
 import (
 	"context"
 	"errors"
+	"os"
+	"runtime"
 	"testing"
 	"time"
 
@@ -191,4 +193,49 @@ func TestDial(t *testing.T) {
 	defer c.Close()
 	_, err = c.Sync(t.Context(), Echo{1})
 	require.NoError(t, err)
+}
+
+// On a connection that many calls share, the one that was not read is NotRun, and only that.
+func TestADeathOnASharedConnection(t *testing.T) {
+	p := tasktest.New(t, task.Config{WorkerNum: 1, MaxRunningNum: 64})
+	m := newMeeting(t)
+	const n = 20
+	others := make(chan error, n)
+	var guests []*guest
+	for range n {
+		go func() {
+			_, err := p.Sync(context.Background(), Meet{Addr: m.addr, Ctx: true}, task.WithTimeout(patience))
+			others <- err
+		}()
+		guests = append(guests, m.next())
+	}
+	p.Fail(tasktest.DieBeforeAccepting, "test.count")
+	e := callError(t, call(t, p, "sync", Count{}))
+	assert.Equal(t, task.NotRun, e.Delivery)
+	for range guests {
+		assert.Equal(t, task.MayHaveRun, callError(t, <-others).Delivery)
+	}
+	assert.EqualValues(t, n, still(t, p).Lost)
+}
+
+func TestNothingIsLeft(t *testing.T) {
+	goroutines, files := runtime.NumGoroutine(), openFiles()
+	p, err := tasktest.Start(task.Config{WorkerNum: 3})
+	require.NoError(t, err)
+	for _, f := range []tasktest.Fault{tasktest.DieBeforeAccepting, tasktest.DieAfterAccepting, tasktest.DieInAnswer} {
+		p.Fail(f, "")
+		require.Error(t, call(t, p, "sync", Count{}))
+	}
+	require.NoError(t, p.Shutdown(t.Context()))
+	require.NoError(t, p.Shutdown(t.Context()), "any number of times")
+	assert.NoDirExists(t, p.Config().TempDir)
+	for end := time.Now().Add(patience); runtime.NumGoroutine() > goroutines || openFiles() > files; time.Sleep(time.Millisecond) {
+		require.True(t, time.Now().Before(end), "%d goroutines, %d before; %d files, %d before", runtime.NumGoroutine(), goroutines, openFiles(), files)
+	}
+}
+
+// openFiles is 0 where the system does not tell.
+func openFiles() int {
+	entries, _ := os.ReadDir("/proc/self/fd")
+	return len(entries)
 }

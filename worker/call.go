@@ -48,7 +48,7 @@ type call struct {
 }
 
 // newCall makes the call of a package whose slot was just taken.
-func (c *conn) newCall(p *protocol.Package, typ *taskType, now int64) *call {
+func (c *conn) newCall(p *protocol.Package, typ *taskType, now int64, fault Fault) *call {
 	s := c.s
 	k := &call{
 		s: s, c: c, typ: typ,
@@ -62,6 +62,7 @@ func (c *conn) newCall(p *protocol.Package, typ *taskType, now int64) *call {
 		soft:    limitEnd(now, s.cfg.SoftTimeLimit, p.Soft),
 		hard:    limitEnd(now, s.cfg.TimeLimit, p.Hard),
 		outcome: sharedstate.Failed,
+		dies:    fault == DieInAnswer,
 	}
 	if _, k.cancel = k.meta[protocol.MetaCancel]; k.cancel {
 		delete(k.meta, protocol.MetaCancel)

@@ -126,8 +126,7 @@ func (c *conn) take(body []byte, owned bool) bool {
 		c.refuse(p.ID, protocol.StatusBusy, "no slot is free")
 		return true
 	}
-	k := c.newCall(&p, typ, now)
-	k.dies = fault == DieInAnswer
+	k := c.newCall(&p, typ, now, fault)
 	switch {
 	case fault == DieAfterAccepting:
 		s.Kill()
