@@ -106,6 +106,11 @@ func (c *conn) take(body []byte, owned bool) bool {
 		c.refuse(p.ID, protocol.StatusIllegal, fmt.Sprintf("id %d does not grow, the last one was %d", p.ID, last))
 		return false
 	}
+	fault := s.faultOf(p.Task)
+	if fault == DieBeforeAccepting {
+		s.dieBefore(c, p.ID)
+		return false
+	}
 	c.wasRead(p.ID)
 	typ, why := s.typeOf(p.Task)
 	if typ == nil {
@@ -122,8 +127,12 @@ func (c *conn) take(body []byte, owned bool) bool {
 		c.refuse(p.ID, protocol.StatusBusy, "no slot is free")
 		return true
 	}
-	k := c.newCall(&p, typ, now)
+	k := c.newCall(&p, typ, now, fault)
 	switch {
+	case fault == DieAfterAccepting:
+		s.Kill()
+		k.settle()
+		return false
 	case p.Alone && !k.cancel && k.async:
 		// The client goes on once it has its answer, and so must this goroutine.
 		if k.prepare(); k.ready {

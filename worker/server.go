@@ -47,6 +47,9 @@ type Config struct {
 	OnSuspect func(last error)
 	// OnRecycle is told, once, that the worker wants a successor, and by which limit. It may block.
 	OnRecycle func(reason string)
+	// Fault, where it is not nil, is asked for each package and says whether the server dies of
+	// it. It is for pools inside one process, in tests.
+	Fault func(task string) Fault
 }
 
 // A Server serves one listener. The row's counters are its own.
@@ -66,6 +69,7 @@ type Server struct {
 
 	draining chan struct{} // closed when the drain begins
 	stopped  chan struct{} // closed when no connection is accepted any more
+	killed   chan struct{} // closed by Kill
 	wake     chan struct{} // for the watch: something is due earlier than it knows
 	changed  chan struct{} // for the end of Serve: the drain's limit or what still runs has changed
 
@@ -104,6 +108,7 @@ func New(cfg Config) *Server {
 		answerTimeout: answerTimeout,
 		draining:      make(chan struct{}),
 		stopped:       make(chan struct{}),
+		killed:        make(chan struct{}),
 		wake:          make(chan struct{}, 1),
 		changed:       make(chan struct{}, 1),
 		conns:         make(map[*conn]struct{}),
@@ -204,6 +209,9 @@ func (s *Server) begin(nc *net.UnixConn) {
 	c.owed.Store(1)
 	s.mu.Lock()
 	s.conns[c] = struct{}{}
+	if s.isKilled() {
+		_ = nc.Close()
+	}
 	s.mu.Unlock()
 	s.wg.Go(c.serve)
 }
