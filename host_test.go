@@ -237,6 +237,9 @@ func runHost(config string) int {
 		case "meet":
 			_, err := p.Async(context.Background(), Meet{Addr: arg})
 			fmt.Println(err)
+		case "limited":
+			_, err := p.Async(context.Background(), Meet{Addr: arg}, task.WithTimeLimit(0, 2*time.Second))
+			fmt.Println(err)
 		case "deaf":
 			_, err := p.Async(context.Background(), Deaf{Addr: arg})
 			fmt.Println(err)
