@@ -8,6 +8,7 @@ import (
 
 	"github.com/taskd-go/task/internal/client"
 	"github.com/taskd-go/task/internal/codec"
+	"github.com/taskd-go/task/internal/registry"
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/protocol"
 )
@@ -33,7 +34,7 @@ func newCall(typ protocol.Type, timeout time.Duration, r Runner, opts []CallOpti
 	if r == nil {
 		return client.Call{}, refused(ErrIllegalPackage, nil, "nil is not a task")
 	}
-	name, args, known := nameAndArgs(r)
+	name, args, known := registry.Find(r)
 	if registered && !known {
 		return client.Call{}, refused(ErrIllegalPackage, nil, "task %s is not registered in this program", display(name, r))
 	}
@@ -46,6 +47,9 @@ func newCall(typ protocol.Type, timeout time.Duration, r Runner, opts []CallOpti
 	}
 	if o.soft < 0 || o.hard < 0 {
 		return client.Call{}, refused(ErrIllegalPackage, nil, "WithTimeLimit(%v, %v): a limit must not be negative", o.soft, o.hard)
+	}
+	if most := o.maxMeta(); len(o.meta) > most {
+		return client.Call{}, refused(ErrIllegalPackage, nil, "WithMeta: %d pairs, at most %d are allowed", len(o.meta), most)
 	}
 	call := client.Call{
 		Type:     typ,

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/taskd-go/task/internal/control"
+	"github.com/taskd-go/task/internal/registry"
 	"github.com/taskd-go/task/internal/supervisor"
 	"github.com/taskd-go/task/protocol"
 )
@@ -182,7 +183,7 @@ func (c Config) checkNames() error {
 		if r == nil {
 			return &ConfigError{"Tasks", nil, "it must not contain nil"}
 		}
-		if _, _, known := nameAndArgs(r); !known {
+		if _, _, known := registry.Find(r); !known {
 			return &ConfigError{"Tasks", fmt.Sprintf("%T", r), "the type is not registered: call Register before New"}
 		}
 	}
@@ -209,7 +210,7 @@ func (c Config) checkDir() error {
 func (c Config) allowed() []string {
 	names := make([]string, 0, len(c.Tasks))
 	for _, r := range c.Tasks {
-		name, _, _ := nameAndArgs(r)
+		name, _, _ := registry.Find(r)
 		names = append(names, name)
 	}
 	return names

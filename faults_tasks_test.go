@@ -14,7 +14,7 @@ import (
 // The tasks that misbehave.
 
 func init() {
-	for _, r := range []task.Runner{Loop{}, Blocked{}, Family{}, RunOut{}, Hoard{}} {
+	for _, r := range []task.Runner{Loop{}, Blocked{}, Family{}, RunOut{}} {
 		task.Register(r)
 	}
 }
@@ -67,15 +67,4 @@ type RunOut struct{}
 
 func (RunOut) Run(context.Context, task.Info) (any, error) {
 	return nil, &os.PathError{Op: "open", Path: "anything", Err: syscall.EMFILE}
-}
-
-// Hoard takes Bytes of memory and touches all of it.
-type Hoard struct{ Bytes int }
-
-func (h Hoard) Run(context.Context, task.Info) (any, error) {
-	b := make([]byte, h.Bytes)
-	for i := 0; i < len(b); i += 4096 {
-		b[i] = 1
-	}
-	return len(b), nil
 }

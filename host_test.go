@@ -141,12 +141,19 @@ func newHost(t *testing.T, cfg hostConfig, wrap ...string) *host {
 	}
 	b, err := json.Marshal(cfg)
 	require.NoError(t, err)
-	h := &host{t: t, err: &lockedBuffer{}}
 	self, err := os.Executable()
 	require.NoError(t, err)
 	argv := append(wrap, self)
-	h.cmd = exec.Command(argv[0], argv[1:]...)
-	h.cmd.Env = append(os.Environ(), "TEST_HOST="+string(b), "GORACE=atexit_sleep_ms=0")
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), "TEST_HOST="+string(b), "GORACE=atexit_sleep_ms=0")
+	return runHostCommand(t, cmd)
+}
+
+// runHostCommand starts a host whose pool the test talks to by lines.
+func runHostCommand(t *testing.T, cmd *exec.Cmd) *host {
+	t.Helper()
+	h := &host{t: t, cmd: cmd, err: &lockedBuffer{}}
+	var err error
 	h.cmd.Stderr = h.err
 	h.cmd.WaitDelay = time.Second
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -3,6 +3,8 @@ package task
 import (
 	"maps"
 	"time"
+
+	"github.com/taskd-go/task/protocol"
 )
 
 // A CallOption changes one call.
@@ -35,10 +37,19 @@ func WithCancel() CallOption {
 	return func(o *callOptions) { o.cancel = true }
 }
 
-// WithMeta sends m along with the task, as Info.Meta: trace context and the like.
+// WithMeta sends m along with the task, as Info.Meta: trace context and the
+// like. It has at most 128 pairs, 127 together with WithCancel.
 func WithMeta(m map[string]string) CallOption {
 	m = maps.Clone(m)
 	return func(o *callOptions) { o.meta = m }
+}
+
+// maxMeta is how many pairs the caller's own meta may have.
+func (o *callOptions) maxMeta() int {
+	if o.cancel {
+		return protocol.MaxMeta - 1 // which travels as one
+	}
+	return protocol.MaxMeta
 }
 
 // WithTimeLimit limits the run of this task: soft ends its context, hard stops

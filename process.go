@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/taskd-go/task/internal/control"
+	"github.com/taskd-go/task/internal/registry"
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/sharedstate"
 	"github.com/taskd-go/task/worker"
@@ -121,7 +122,7 @@ func (p *process) serverConfig(table *sharedstate.Table, listener *net.UnixListe
 		DrainGrace:     h.DrainGrace,
 		SoftTimeLimit:  h.SoftTimeLimit,
 		TimeLimit:      h.TimeLimit,
-		Lookup:         lookup(h.Allowed),
+		Lookup:         registry.Lookup(h.Allowed),
 		OnException:    p.onException(),
 		Logger:         slog.Default(),
 		OnSoftLimit: func(id uint64, task string, limit time.Duration, dump []byte) {
@@ -131,11 +132,11 @@ func (p *process) serverConfig(table *sharedstate.Table, listener *net.UnixListe
 			p.tell(control.Message{Kind: control.KindHardLimit, TaskID: id, Task: task, Limit: limit})
 		},
 		OnDrift: func(records, running int) {
-			p.tell(control.Message{Kind: control.KindDrift, Text: fmt.Sprintf("%d records of running tasks, and the counter says %d", records, running)})
+			p.tell(control.Message{Kind: control.KindDrift, Text: fmt.Sprintf("%d tasks in flight, %d counted as running", records, running)})
 		},
-		OnSuspect: func(last error) {
-			p.tell(control.Message{Kind: control.KindSuspect, Text: last.Error()})
-		},
+		OnSuspect: func(last error) { p.tell(control.Message{Kind: control.KindSuspect, Text: last.Error()}) },
+		Recycle:   worker.Recycle{MaxTasks: h.MaxTasksPerWorker, MaxAge: h.MaxWorkerAge, MaxMemory: h.MaxWorkerMemory},
+		OnRecycle: func(reason string) { p.tell(control.Message{Kind: control.KindRecycle, Reason: reason}) },
 	}
 }
 
@@ -186,7 +187,7 @@ func (p *process) serve() int {
 	messages := make(chan control.Message)
 	go p.receive(messages)
 	p.server.Ready()
-	p.tell(control.Message{Kind: control.KindReady, Names: registeredNames()})
+	p.tell(control.Message{Kind: control.KindReady, Names: registry.Names()})
 	draining := false
 	for {
 		select {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/taskd-go/task/internal/client"
+	"github.com/taskd-go/task/internal/registry"
 	"github.com/taskd-go/task/internal/supervisor"
 	"github.com/taskd-go/task/protocol"
 )
@@ -118,7 +119,7 @@ func (t *Task) start(ctx context.Context) error {
 		MaxReplacing: t.cfg.MaxReplacing,
 		StartTimeout: t.cfg.StartTimeout,
 		Env:          t.cfg.Env,
-		Tasks:        registeredNames(),
+		Tasks:        registry.Names(),
 		Allowed:      t.cfg.allowed(),
 		Logger:       t.cfg.Logger,
 		OnEvent:      eventHandler(t.cfg.OnEvent),

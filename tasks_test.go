@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 
 func init() {
 	for _, r := range []task.Runner{
-		Echo{}, Meet{}, Fail{}, Who{}, Exit{}, Signal{}, Spin{}, Print{}, Chan{}, Blob{}, Mark{}, Deaf{}, Poll{}, DeadlineTo{}, Slow{}, Inside{}, Noisy{}, Bytes{},
+		Echo{}, Meet{}, Fail{}, Who{}, Exit{}, Signal{}, Spin{}, Print{}, Chan{}, Blob{}, Mark{}, Deaf{}, Poll{}, DeadlineTo{}, Slow{}, Inside{}, Noisy{}, Bytes{}, Hoard{},
 	} {
 		task.Register(r)
 	}
@@ -318,3 +319,22 @@ func (n Noisy) Run(context.Context, task.Info) (any, error) {
 type Bytes struct{ Data []byte }
 
 func (b Bytes) Run(context.Context, task.Info) (any, error) { return b.Data, nil }
+
+// Hoard keeps memory for as long as its worker lives.
+type Hoard struct{ Bytes int }
+
+var hoarded struct {
+	sync.Mutex
+	all [][]byte
+}
+
+func (h Hoard) Run(context.Context, task.Info) (any, error) {
+	b := make([]byte, h.Bytes)
+	for i := 0; i < len(b); i += 1024 {
+		b[i] = 1
+	}
+	hoarded.Lock()
+	defer hoarded.Unlock()
+	hoarded.all = append(hoarded.all, b)
+	return nil, nil
+}

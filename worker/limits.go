@@ -90,8 +90,8 @@ func (s *Server) arm(t int64) {
 	}
 }
 
-// runWatch keeps time limits and audits until end is closed. One timer serves all; it is not
-// armed while nothing runs.
+// runWatch keeps time limits, audits and the worker's age until end is closed. One timer serves
+// all; while nothing runs it is armed for the age limit alone.
 func (s *Server) runWatch(end <-chan struct{}) {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
@@ -138,7 +138,11 @@ func (s *Server) sweep(now int64) (next int64) {
 			s.watch.auditAt = now + int64(auditEvery)
 		}
 	}
-	next = earlier(next, s.watch.auditAt)
+	if s.recycle.ageAt != 0 && now >= s.recycle.ageAt {
+		s.recycle.ageAt = 0
+		s.wish(RecycleAge)
+	}
+	next = earlier(next, earlier(s.watch.auditAt, s.recycle.ageAt))
 	s.watch.wakeAt = next
 	s.mu.Unlock()
 
@@ -151,6 +155,7 @@ func (s *Server) sweep(now int64) (next int64) {
 	s.softLimits(soft)
 	if audit {
 		s.audit()
+		s.weigh()
 	}
 	return next
 }

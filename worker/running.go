@@ -69,6 +69,7 @@ func (s *Server) remove(k *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running.remove(k)
+	s.taskEnded()
 	s.noticeEmpty()
 }
 

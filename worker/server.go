@@ -29,6 +29,7 @@ type Config struct {
 	DrainGrace     time.Duration     // for a client's half-close, where closing the reading side is no barrier; 0: 1 s
 	SoftTimeLimit  time.Duration     // 0: none
 	TimeLimit      time.Duration     // 0: none
+	Recycle        Recycle
 	// Lookup finds a task type: ok false when it is unknown or not allowed, why says which. A
 	// type that was found once is not looked up again.
 	Lookup func(name []byte) (d Decoder, ok bool, why string)
@@ -44,6 +45,8 @@ type Config struct {
 	// OnSuspect is told of ten failures in a row that are the worker's own, and of each ten
 	// more; suspect.go says what counts.
 	OnSuspect func(last error)
+	// OnRecycle is told, once, that the worker wants a successor, and by which limit. It may block.
+	OnRecycle func(reason string)
 }
 
 // A Server serves one listener. The row's counters are its own.
@@ -70,6 +73,7 @@ type Server struct {
 	conns   map[*conn]struct{}
 	running callList
 	watch   schedule
+	recycle recycling
 	drain   drainState
 }
 
@@ -103,6 +107,7 @@ func New(cfg Config) *Server {
 		wake:          make(chan struct{}, 1),
 		changed:       make(chan struct{}, 1),
 		conns:         make(map[*conn]struct{}),
+		recycle:       newRecycling(cfg.Recycle),
 	}
 	if s.log == nil {
 		s.log = slog.Default()
@@ -134,6 +139,7 @@ func (s *Server) Ready() {
 func (s *Server) Serve() error {
 	watchEnd := make(chan struct{})
 	s.wg.Go(func() { s.runWatch(watchEnd) })
+	s.beginAge()
 	lost := s.accept()
 	if lost != nil {
 		s.Drain(-1, false)

@@ -81,6 +81,9 @@ const (
 // will serve. A worker that ends or stops accepting meanwhile is left for another one.
 func (c *Client) dial(b *budget, row sharedstate.Row) (*link, *Failure, verdict) {
 	to := target{row, row.Index(), row.Generation()}
+	if f, v := c.stillWanted(b, to); f != nil {
+		return nil, f, v
+	}
 	for look := firstLook; ; look = min(2*look, lastLook) {
 		l, f, v := c.open(b, to)
 		if f != nil {

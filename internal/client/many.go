@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 
-	"github.com/taskd-go/task/protocol"
 	"github.com/taskd-go/task/sharedstate"
 )
 
@@ -153,10 +152,7 @@ func (m *batch) placeNext() {
 func (m *batch) assign(i int, row sharedstate.Row, f *Failure) {
 	it := &m.items[i]
 	if f != nil {
-		if f.Status == protocol.StatusBusy && it.failure != nil {
-			f = it.failure // the worker that it could not reach tells more
-		}
-		m.failures[i] = f
+		m.failures[i] = tellMore(f, it.failure)
 		return
 	}
 	it.waiter.row = row
@@ -196,10 +192,7 @@ func (m *batch) send() {
 func (m *batch) sendGroup(g group) {
 	m.launch(len(g.waiters))
 	for {
-		s, f, v := m.c.sharedTo(&m.items[g.waiters[0].call].budget, g.row, true)
-		if f == nil && s == nil { // a newer process is there
-			f, v = unreached(g.row.Index(), g.row.PID(), nil), elsewhere
-		}
+		s, f, v := m.c.sharedTo(&m.items[g.waiters[0].call].budget, g.row)
 		if f != nil {
 			for _, w := range g.waiters {
 				it := &m.items[w.call]

@@ -39,7 +39,11 @@ func outOfTime(err error, sent extent, l *link) *Failure {
 			where = fmt.Sprintf("before worker %d (pid %d) had taken the package", l.Index, l.PID)
 		}
 	}
-	f.Message = fmt.Sprintf("the call ended %s: %v", where, err)
+	why := err.Error()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		why = "its deadline has passed"
+	}
+	f.Message = fmt.Sprintf("the call ended %s: %s", where, why)
 	return f
 }
 

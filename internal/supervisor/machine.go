@@ -245,7 +245,7 @@ func (m *machine) received(ev received) {
 	case control.KindDraining:
 		m.leaves(s, p)
 	case control.KindRecycle:
-		m.wishes(s, p, recycleReason(ev.Reason))
+		p.wants = recycleReason(ev.Reason)
 	case control.KindHardLimit:
 		m.emitTask(EventHardLimit, p, HardLimit, ev.Message)
 		m.hardLimit(s, p)

@@ -261,6 +261,9 @@ func (m *machine) pump() {
 	m.wishReload()
 	for i := range m.slots {
 		s := &m.slots[i]
+		if s.serving != nil && s.serving.wants != Unknown {
+			m.wishes(s, s.serving, s.serving.wants)
+		}
 		if s.serving == nil && s.next == nil && !s.due.IsZero() && !m.now.Before(s.due) {
 			s.planned = false
 			m.spawn(s, s.why)
