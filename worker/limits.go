@@ -10,8 +10,10 @@ import (
 	"github.com/taskd-go/task/protocol"
 )
 
-// maxDump bounds the goroutine dump of a soft limit, in bytes.
-const maxDump = 256 << 10
+const (
+	maxDump   = 256 << 10   // bytes of the goroutine dump of a soft limit
+	dumpEvery = time.Second // at most: a dump stops the worker for a moment, and the parent has to read it
+)
 
 // suspended is a delay that no busy machine gives a timer: the process was stopped, or its
 // group frozen, and its tasks could not run either.
@@ -165,7 +167,7 @@ func (s *Server) sweep(now int64) (next int64) {
 // for them has a goroutine of its own, here and in hardLimit.
 func (s *Server) softLimits(past []*call) {
 	var dump []byte
-	if len(past) > 0 && s.cfg.OnSoftLimit != nil {
+	if len(past) > 0 && s.cfg.OnSoftLimit != nil && s.mayDump() {
 		dump = make([]byte, maxDump)
 		dump = dump[:runtime.Stack(dump, true)]
 	}
@@ -177,6 +179,17 @@ func (s *Server) softLimits(past []*call) {
 			s.wg.Go(func() { s.cfg.OnSoftLimit(k.taskID, k.typ.name, limit, dump) })
 		}
 	}
+}
+
+func (s *Server) mayDump() bool {
+	now := sys.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now < s.dumpAfter {
+		return false
+	}
+	s.dumpAfter = now + int64(dumpEvery)
+	return true
 }
 
 // hardLimit answers the caller at once. The task keeps its slot: it stays in running until it
