@@ -291,7 +291,9 @@ func TestSlowOnEventLosesNoCount(t *testing.T) {
 	require.NoError(t, syscall.Kill(pid, syscall.SIGTERM))
 	p.status(func(rows []task.WorkerStatus) bool { return len(rows) == 1 && rows[0].Accepting && rows[0].PID != pid })
 	close(release)
-	eventually(t, func() bool { return p.count(func(e task.Event) bool { return e.Kind == "soft_limit" }) >= 1000 }, func() string { return fmt.Sprint("the events do not come: ", p.count(func(e task.Event) bool { return e.Kind == "soft_limit" })) })
+	eventually(t, func() bool { return p.count(func(e task.Event) bool { return e.Kind == "soft_limit" }) >= 1000 }, func() string {
+		return fmt.Sprint("the events do not come: ", p.count(func(e task.Event) bool { return e.Kind == "soft_limit" }))
+	})
 	_, err := p.Sync(t.Context(), Exit{1}, task.WithTimeout(patience)) // makes further events
 	require.Error(t, err)
 	p.event(func(e task.Event) bool { return e.ExitCode == 1 })
