@@ -129,7 +129,10 @@ func (p *process) serverConfig(table *sharedstate.Table, listener *net.UnixListe
 			p.tell(control.Message{Kind: control.KindSoftLimit, TaskID: id, Task: task, Limit: limit, Text: string(dump)})
 		},
 		OnHardLimit: func(id uint64, task string, limit time.Duration) {
-			p.tell(control.Message{Kind: control.KindHardLimit, TaskID: id, Task: task, Limit: limit})
+			m := control.Message{Kind: control.KindHardLimit, TaskID: id, Task: task, Limit: limit}
+			// A parent that is stopped has to know it when it goes on: nothing else ends this worker.
+			for errors.Is(p.parent.Send(m), os.ErrDeadlineExceeded) {
+			}
 		},
 		OnDrift: func(records, running int) {
 			p.tell(control.Message{Kind: control.KindDrift, Text: fmt.Sprintf("%d tasks in flight, %d counted as running", records, running)})

@@ -34,6 +34,7 @@ type call struct {
 	soft, hard int64 // when the limits pass, CLOCK_MONOTONIC; 0: none
 
 	softPast, hardPast, callerPast bool  // Server.mu
+	forgiven                       int64 // ns in which it could not run and which its limits do not count; Server.mu
 	prev, next                     *call // Server.mu
 
 	ctx      taskContext

@@ -16,6 +16,16 @@ type drainState struct {
 	cut    error         // why the contexts have ended; nil: they have not
 }
 
+// forgive moves the limits by the time in which the process was suspended.
+func (d *drainState) forgive(late int64) {
+	if d.until != 0 {
+		d.until += late
+	}
+	if d.cutAt != 0 {
+		d.cutAt += late
+	}
+}
+
 // Drain stops accepting: accepting becomes 0, then no more connections are accepted and stopped
 // is closed, then each connection drains as PROTOCOL.md says. Tasks go on, at most for within
 // (negative: for ever), and not for those that are past their hard limit; in its last second, or last fifth if that is shorter, their contexts
@@ -122,8 +132,10 @@ func (s *Server) drainConns() {
 func (s *Server) awaitEnd() error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	var planned int64
 	for {
 		s.mu.Lock()
+		s.drain.forgive(lateness(planned, sys.Now()))
 		over := s.onlyOverdue()
 		until, next := s.drain.until, s.drain.until
 		cut := s.drain.cutAt != 0 && sys.Now() >= s.drain.cutAt
@@ -143,6 +155,7 @@ func (s *Server) awaitEnd() error {
 			return s.abandon("after the drain limit")
 		}
 		timer.Stop()
+		planned = next
 		if next != 0 {
 			timer.Reset(time.Duration(next - sys.Now()))
 		}

@@ -169,6 +169,29 @@ func TestAuditFindsDrift_Row10(t *testing.T) {
 	require.LessOrEqual(t, len(drift), 1)
 }
 
+// roadrunner #1953: timers across a suspended CPU. The time in which a process is stopped is not
+// the task's: a watch that wakes far too late gives the limits more time, once.
+func TestSuspendedTimeIsNotTheTasks_Row30(t *testing.T) {
+	soft, hard := make(chan passed, 10), make(chan passed, 10)
+	r := start(t, limited(soft, hard))
+	p := r.dial()
+	p.send(protocol.Package{Task: []byte("block"), Soft: time.Minute, Hard: 2 * time.Minute})
+	r.awaitEntered()
+	r.server.mu.Lock()
+	due := r.server.watch.wakeAt
+	r.server.mu.Unlock()
+	now := due + int64(time.Hour)
+	next := r.server.sweep(now)
+	require.Empty(t, soft)
+	require.Empty(t, hard)
+	for end := now + int64(3*time.Minute); next != 0 && next < end; {
+		next = r.server.sweep(next)
+	}
+	require.Equal(t, time.Minute, (<-soft).limit)
+	require.Equal(t, 2*time.Minute, (<-hard).limit)
+	close(r.gate)
+}
+
 // A worker out of descriptors goes on accepting once it has some; the connection waits in the
 // backlog.
 func TestAcceptWithoutDescriptors(t *testing.T) {

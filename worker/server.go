@@ -37,7 +37,7 @@ type Config struct {
 	OnException func(Failure)
 	Logger      *slog.Logger // nil: slog.Default
 	// OnSoftLimit and OnHardLimit tell the parent, at most once a task each, and may block.
-	// dump is what all goroutines were doing, at most 256 KiB.
+	// dump is what all goroutines were doing, at most 256 KiB; nil within a second of the last one.
 	OnSoftLimit func(taskID uint64, task string, limit time.Duration, dump []byte)
 	OnHardLimit func(taskID uint64, task string, limit time.Duration)
 	// OnDrift is told when the in-flight records and the row's running disagree.
@@ -73,12 +73,13 @@ type Server struct {
 	wake     chan struct{} // for the watch: something is due earlier than it knows
 	changed  chan struct{} // for the end of Serve: the drain's limit or what still runs has changed
 
-	mu      sync.Mutex
-	conns   map[*conn]struct{}
-	running callList
-	watch   schedule
-	recycle recycling
-	drain   drainState
+	mu        sync.Mutex
+	conns     map[*conn]struct{}
+	running   callList
+	watch     schedule
+	dumpAfter int64 // when the next dump may be taken
+	recycle   recycling
+	drain     drainState
 }
 
 // A taskType is a task type that was looked up.
