@@ -22,8 +22,8 @@ type Conn struct {
 	c net.Conn
 	r *bufio.Reader
 
-	mu     sync.Mutex // held while a line is written
-	broken error      // why no further line may be written: the last one was cut
+	mu   sync.Mutex // held while a line is written
+	rest []byte     // of a line that was cut: it comes before the next one
 }
 
 // NewConn speaks over c, a stream, which the Conn takes over.
@@ -32,7 +32,8 @@ func NewConn(c net.Conn) *Conn {
 }
 
 // Send writes one message. It never blocks for more than a second: when the other
-// side does not read for so long, the error wraps os.ErrDeadlineExceeded. After a line that was cut every Send fails.
+// side does not read for so long, the error wraps os.ErrDeadlineExceeded. A message that was cut then
+// is completed by the next Send; sent again, it may arrive twice.
 func (c *Conn) Send(m Message) error {
 	deadline := time.Now().Add(sendLimit)
 	line, err := json.Marshal(m)
@@ -52,15 +53,15 @@ func (c *Conn) Send(m Message) error {
 }
 
 func (c *Conn) write(line []byte, deadline time.Time) error {
-	if c.broken != nil {
-		return c.broken
-	}
 	if err := c.c.SetWriteDeadline(deadline); err != nil {
 		return err
 	}
-	n, err := c.c.Write(line)
-	if err != nil && n > 0 {
-		c.broken = fmt.Errorf("an earlier line was cut after %d of %d bytes: %w", n, len(line), err)
+	n, err := c.c.Write(c.rest)
+	if c.rest = c.rest[n:]; err != nil {
+		return err
+	}
+	if n, err = c.c.Write(line); err != nil && n > 0 {
+		c.rest = line[n:]
 	}
 	return err
 }
