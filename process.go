@@ -125,12 +125,8 @@ func (p *process) serverConfig(table *sharedstate.Table, listener *net.UnixListe
 		Lookup:         registry.Lookup(h.Allowed),
 		OnException:    p.onException(),
 		Logger:         slog.Default(),
-		OnSoftLimit: func(id uint64, task string, limit time.Duration, dump []byte) {
-			p.tell(control.Message{Kind: control.KindSoftLimit, TaskID: id, Task: task, Limit: limit, Text: string(dump)})
-		},
-		OnHardLimit: func(id uint64, task string, limit time.Duration) {
-			p.tell(control.Message{Kind: control.KindHardLimit, TaskID: id, Task: task, Limit: limit})
-		},
+		OnSoftLimit:    func(o worker.Overdue) { p.tell(overdue(control.KindSoftLimit, o)) },
+		OnHardLimit:    func(o worker.Overdue) { p.tell(overdue(control.KindHardLimit, o)) },
 		OnDrift: func(records, running int) {
 			p.tell(control.Message{Kind: control.KindDrift, Text: fmt.Sprintf("%d tasks in flight, %d counted as running", records, running)})
 		},
@@ -138,6 +134,10 @@ func (p *process) serverConfig(table *sharedstate.Table, listener *net.UnixListe
 		Recycle:   worker.Recycle{MaxTasks: h.MaxTasksPerWorker, MaxAge: h.MaxWorkerAge, MaxMemory: h.MaxWorkerMemory},
 		OnRecycle: func(reason string) { p.tell(control.Message{Kind: control.KindRecycle, Reason: reason}) },
 	}
+}
+
+func overdue(kind control.Kind, o worker.Overdue) control.Message {
+	return control.Message{Kind: kind, TaskID: o.TaskID, Task: o.Task, Limit: o.Limit, Started: o.Started, Text: string(o.Dump)}
 }
 
 // tell sends what the parent should know. When it cannot be sent, the parent

@@ -13,6 +13,15 @@ import (
 // maxDump bounds the goroutine dump of a soft limit, in bytes.
 const maxDump = 256 << 10
 
+// An Overdue is a task whose soft or hard limit has passed.
+type Overdue struct {
+	TaskID  uint64
+	Task    string
+	Limit   time.Duration
+	Started int64  // CLOCK_MONOTONIC, ns
+	Dump    []byte // at the soft limit: what all goroutines were doing, at most 256 KiB
+}
+
 // A schedule is what the watch wakes for: instants of CLOCK_MONOTONIC, 0: none.
 type schedule struct {
 	wakeAt  int64
@@ -151,7 +160,8 @@ func (s *Server) softLimits(past []*call) {
 		limit := time.Duration(k.soft - k.started)
 		s.log.Warn("soft time limit passed", "worker", s.cfg.Index, "task", k.typ.name, "id", k.taskID, "limit", limit)
 		if s.cfg.OnSoftLimit != nil {
-			s.wg.Go(func() { s.cfg.OnSoftLimit(k.taskID, k.typ.name, limit, dump) })
+			overdue := Overdue{k.taskID, k.typ.name, limit, k.started, dump}
+			s.wg.Go(func() { s.cfg.OnSoftLimit(overdue) })
 		}
 	}
 }
@@ -166,6 +176,7 @@ func (s *Server) hardLimit(k *call) {
 		k.respond(k.fail(protocol.StatusTaskError, fmt.Sprintf("time limit: %s still ran after %s", k.typ.name, limit)))
 	})
 	if s.cfg.OnHardLimit != nil {
-		s.wg.Go(func() { s.cfg.OnHardLimit(k.taskID, k.typ.name, limit) })
+		overdue := Overdue{TaskID: k.taskID, Task: k.typ.name, Limit: limit, Started: k.started}
+		s.wg.Go(func() { s.cfg.OnHardLimit(overdue) })
 	}
 }
