@@ -160,13 +160,13 @@ func (s *slot) config(w *life) worker.Config {
 		Lookup:         s.p.lookup,
 		OnException:    s.onException(),
 		Logger:         s.p.log,
-		OnSoftLimit: func(id uint64, name string, limit time.Duration, dump []byte) {
+		OnSoftLimit: func(o worker.Overdue) {
 			s.p.events.worker(supervisor.EventSoftLimit, supervisor.SoftLimit, s.index, w.generation,
-				task.Event{Text: string(dump), Tasks: []task.RunningTask{{ID: id, Name: name, Age: limit}}})
+				task.Event{Text: string(o.Dump), Tasks: []task.RunningTask{{ID: o.TaskID, Name: o.Task, Age: o.Limit}}})
 		},
-		OnHardLimit: func(id uint64, name string, limit time.Duration) {
+		OnHardLimit: func(o worker.Overdue) {
 			s.p.events.worker(supervisor.EventHardLimit, supervisor.HardLimit, s.index, w.generation,
-				task.Event{Text: "limit " + limit.String(), Tasks: []task.RunningTask{{ID: id, Name: name, Age: limit}}})
+				task.Event{Text: "limit " + o.Limit.String(), Tasks: []task.RunningTask{{ID: o.TaskID, Name: o.Task, Age: o.Limit}}})
 			wish(supervisor.HardLimit)
 		},
 		OnSuspect: func(last error) { wish(supervisor.Suspect) },

@@ -37,9 +37,8 @@ type Config struct {
 	OnException func(Failure)
 	Logger      *slog.Logger // nil: slog.Default
 	// OnSoftLimit and OnHardLimit tell the parent, at most once a task each, and may block.
-	// dump is what all goroutines were doing, at most 256 KiB; nil within a second of the last one.
-	OnSoftLimit func(taskID uint64, task string, limit time.Duration, dump []byte)
-	OnHardLimit func(taskID uint64, task string, limit time.Duration)
+	OnSoftLimit func(Overdue)
+	OnHardLimit func(Overdue)
 	// OnDrift is told when the in-flight records and the row's running disagree.
 	OnDrift func(records, running int)
 	// OnSuspect is told of ten failures in a row that are the worker's own, and of each ten
