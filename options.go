@@ -1,7 +1,9 @@
 package task
 
 import (
+	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/taskd-go/task/protocol"
@@ -38,10 +40,25 @@ func WithCancel() CallOption {
 }
 
 // WithMeta sends m along with the task, as Info.Meta: trace context and the
-// like. It has at most 128 pairs, 127 together with WithCancel.
+// like. It has at most 128 pairs, 127 together with WithCancel, and no key that
+// begins with "taskd.": a call with more, or with such a key, fails with
+// ErrIllegalPackage and is not sent.
 func WithMeta(m map[string]string) CallOption {
 	m = maps.Clone(m)
 	return func(o *callOptions) { o.meta = m }
+}
+
+// checkMeta says what is wrong with the caller's own meta; "" when nothing is.
+func (o *callOptions) checkMeta() string {
+	if most := o.maxMeta(); len(o.meta) > most {
+		return fmt.Sprintf("WithMeta: %d pairs, at most %d are allowed", len(o.meta), most)
+	}
+	for key := range o.meta {
+		if strings.HasPrefix(key, protocol.MetaReserved) {
+			return fmt.Sprintf("WithMeta: the key %q begins with %q, which is reserved", key, protocol.MetaReserved)
+		}
+	}
+	return ""
 }
 
 // maxMeta is how many pairs the caller's own meta may have.

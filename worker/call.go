@@ -3,7 +3,9 @@ package worker
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 
 	"github.com/taskd-go/task/internal/sys"
@@ -62,9 +64,8 @@ func (c *conn) newCall(p *protocol.Package, typ *taskType, now int64) *call {
 		hard:    limitEnd(now, s.cfg.TimeLimit, p.Hard),
 		outcome: sharedstate.Failed,
 	}
-	if _, k.cancel = k.meta[protocol.MetaCancel]; k.cancel {
-		delete(k.meta, protocol.MetaCancel)
-	}
+	_, k.cancel = k.meta[protocol.MetaCancel]
+	maps.DeleteFunc(k.meta, func(key, _ string) bool { return strings.HasPrefix(key, protocol.MetaReserved) })
 	k.ctx.draining = s.draining
 	k.ctx.deadline = s.deadline(k.contextEnd())
 	k.record = s.cfg.Row.Record(k.taskID, typ.name)
