@@ -45,10 +45,7 @@ func newCall(typ protocol.Type, timeout time.Duration, r Runner, opts []CallOpti
 	for _, opt := range opts {
 		opt(&o)
 	}
-	if o.soft < 0 || o.hard < 0 {
-		return client.Call{}, refused(ErrIllegalPackage, nil, "WithTimeLimit(%v, %v): a limit must not be negative", o.soft, o.hard)
-	}
-	if wrong := o.checkMeta(); wrong != "" {
+	if wrong := o.check(); wrong != "" {
 		return client.Call{}, refused(ErrIllegalPackage, nil, "%s", wrong)
 	}
 	call := client.Call{

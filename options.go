@@ -48,8 +48,14 @@ func WithMeta(m map[string]string) CallOption {
 	return func(o *callOptions) { o.meta = m }
 }
 
-// checkMeta says what is wrong with the caller's own meta; "" when nothing is.
-func (o *callOptions) checkMeta() string {
+// check says what is wrong with the options; "" when nothing is.
+func (o *callOptions) check() string {
+	if o.soft < 0 || o.hard < 0 {
+		return fmt.Sprintf("WithTimeLimit(%v, %v): a limit must not be negative", o.soft, o.hard)
+	}
+	if o.hard > 0 && o.soft >= o.hard {
+		return fmt.Sprintf("WithTimeLimit(%v, %v): the soft limit must be below the hard one", o.soft, o.hard)
+	}
 	if most := o.maxMeta(); len(o.meta) > most {
 		return fmt.Sprintf("WithMeta: %d pairs, at most %d are allowed", len(o.meta), most)
 	}
@@ -70,7 +76,9 @@ func (o *callOptions) maxMeta() int {
 }
 
 // WithTimeLimit limits the run of this task: soft ends its context, hard stops
-// its worker. The smaller of each and Config's counts; 0 keeps Config's.
+// its worker. The smaller of each and Config's counts; 0 keeps Config's. A call
+// whose soft limit is not below its hard one, or with a negative one, fails
+// with ErrIllegalPackage and is not sent.
 func WithTimeLimit(soft, hard time.Duration) CallOption {
 	return func(o *callOptions) { o.soft, o.hard = soft, hard }
 }

@@ -191,8 +191,11 @@ func (a *array) limits() (soft, hard time.Duration) {
 	}
 	pair := openArray("package limits", v, 2)
 	soft, hard = pair.limit("soft limit"), pair.limit("hard limit")
-	if pair.err != nil {
+	switch {
+	case pair.err != nil:
 		a.fail("%s", pair.err.Text)
+	case hard > 0 && soft >= hard:
+		a.fail("soft limit is %d ns, it must be below the hard limit, %d ns", soft, hard)
 	}
 	return soft, hard
 }
