@@ -224,7 +224,7 @@ func TestWhatATaskIsTold(t *testing.T) {
 	require.NotZero(t, p.greeting.PID)
 
 	begun := time.Now()
-	p.send(protocol.Package{Task: []byte("block"), Expire: sys.Now() + int64(time.Hour), Meta: map[string]string{"trace": "abc", protocol.MetaCancel: "1"}})
+	p.send(protocol.Package{Task: []byte("block"), Expire: sys.Now() + int64(time.Hour), Meta: map[string]string{"trace": "abc", protocol.MetaCancel: "1", "taskd.later": "2"}})
 	first := r.awaitEntered()
 	require.Equal(t, 3, first.WorkerIndex)
 	require.WithinDuration(t, begun.Add(time.Hour), first.Deadline, time.Minute)
