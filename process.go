@@ -136,12 +136,12 @@ func (p *process) serverConfig(table *sharedstate.Table, listener *net.UnixListe
 		Lookup:         registry.Lookup(h.Allowed),
 		OnException:    p.onException(),
 		Logger:         slog.Default(),
-		OnSoftLimit: func(id uint64, task string, limit time.Duration, dump []byte) {
+		OnSoftLimit: func(o worker.Overdue) {
 			// Dumps are large and many at once. One that a parent does not take is dropped.
-			_ = p.parent.Send(control.Message{Kind: control.KindSoftLimit, TaskID: id, Task: task, Limit: limit, Text: string(dump)})
+			_ = p.parent.Send(overdue(control.KindSoftLimit, o))
 		},
-		OnHardLimit: func(id uint64, task string, limit time.Duration) {
-			if !p.tell(control.Message{Kind: control.KindHardLimit, TaskID: id, Task: task, Limit: limit}) {
+		OnHardLimit: func(o worker.Overdue) {
+			if !p.tell(overdue(control.KindHardLimit, o)) {
 				p.server.Drain(orphanLimit, false)
 			}
 		},
@@ -152,6 +152,10 @@ func (p *process) serverConfig(table *sharedstate.Table, listener *net.UnixListe
 		Recycle:   worker.Recycle{MaxTasks: h.MaxTasksPerWorker, MaxAge: h.MaxWorkerAge, MaxMemory: h.MaxWorkerMemory},
 		OnRecycle: func(reason string) { p.tell(control.Message{Kind: control.KindRecycle, Reason: reason}) },
 	}
+}
+
+func overdue(kind control.Kind, o worker.Overdue) control.Message {
+	return control.Message{Kind: kind, TaskID: o.TaskID, Task: o.Task, Limit: o.Limit, Started: o.Started, Text: string(o.Dump)}
 }
 
 // tell sends what the parent has to know, also when it is stopped for a while;

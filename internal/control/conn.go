@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 )
@@ -23,7 +24,7 @@ type Conn struct {
 	r *bufio.Reader
 
 	mu   sync.Mutex // held while a line is written
-	rest []byte     // of a line that was cut: it comes before the next one
+	rest []byte     // of a line that was cut; it comes before the next one
 }
 
 // NewConn speaks over c, a stream, which the Conn takes over.
@@ -32,8 +33,7 @@ func NewConn(c net.Conn) *Conn {
 }
 
 // Send writes one message. It never blocks for more than a second: when the other
-// side does not read for so long, the error wraps os.ErrDeadlineExceeded. A message that was cut then
-// is completed by the next Send; sent again, it may arrive twice.
+// side does not read for so long, the error wraps os.ErrDeadlineExceeded, and the message was not and will not be sent.
 func (c *Conn) Send(m Message) error {
 	deadline := time.Now().Add(sendLimit)
 	line, err := json.Marshal(m)
@@ -52,16 +52,20 @@ func (c *Conn) Send(m Message) error {
 	return nil
 }
 
+// write sends what is left of an earlier line, and line. A line that has begun is as good as
+// sent: the other side cannot do without its end.
 func (c *Conn) write(line []byte, deadline time.Time) error {
 	if err := c.c.SetWriteDeadline(deadline); err != nil {
 		return err
 	}
 	n, err := c.c.Write(c.rest)
-	if c.rest = c.rest[n:]; err != nil {
+	c.rest = c.rest[n:]
+	if err != nil {
 		return err
 	}
-	if n, err = c.c.Write(line); err != nil && n > 0 {
-		c.rest = line[n:]
+	n, err = c.c.Write(line)
+	if n > 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+		c.rest, err = line[n:], nil
 	}
 	return err
 }
