@@ -244,8 +244,7 @@ func (k *call) fail(status protocol.Status, text string) *buffer {
 }
 
 func (k *call) logPanic(err error) {
-	var p *PanicError
-	if errors.As(err, &p) {
+	if p := panicIn(err); p != nil {
 		k.s.log.Error("task panicked", "worker", k.s.cfg.Index, "task", k.typ.name, "id", k.taskID,
 			"err", textOf(err), "stack", string(p.Stack))
 	}
