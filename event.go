@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/taskd-go/task/internal/supervisor"
-	"github.com/taskd-go/task/internal/sys"
 )
 
 // A Reason says why something happened to a worker. The closed list stands in
@@ -51,7 +50,7 @@ func eventHandler(fn func(Event)) func(supervisor.Event) {
 			Dropped:    e.Dropped,
 		}
 		for _, t := range e.Tasks {
-			out.Tasks = append(out.Tasks, RunningTask{ID: t.TaskID, Name: t.Name, Age: time.Duration(sys.Now() - t.Started)})
+			out.Tasks = append(out.Tasks, RunningTask{ID: t.TaskID, Name: t.Name, Age: e.Age(t)})
 		}
 		fn(out)
 	}

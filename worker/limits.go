@@ -28,6 +28,15 @@ func lateness(at, now int64) int64 {
 	return now - at + int64(suspended)
 }
 
+// An Overdue is a task whose soft or hard limit has passed.
+type Overdue struct {
+	TaskID  uint64
+	Task    string
+	Limit   time.Duration
+	Started int64  // CLOCK_MONOTONIC, ns
+	Dump    []byte // at the soft limit: what all goroutines were doing, at most 256 KiB; nil within a second of the last one
+}
+
 // A schedule is what the watch wakes for: instants of CLOCK_MONOTONIC, 0: none.
 type schedule struct {
 	wakeAt  int64
@@ -129,6 +138,8 @@ func (s *Server) sweep(now int64) (next int64) {
 		}
 		if k.hard != 0 && !k.hardPast && now >= k.limit(k.hard) {
 			k.hardPast = true
+			s.running.overdue++
+			k.c.stuck = k.c.stuck || k.inline
 			hard = append(hard, k)
 		}
 		next = earlier(next, k.due())
@@ -176,7 +187,8 @@ func (s *Server) softLimits(past []*call) {
 		limit := time.Duration(k.soft - k.started)
 		s.log.Warn("soft time limit passed", "worker", s.cfg.Index, "task", k.typ.name, "id", k.taskID, "limit", limit)
 		if s.cfg.OnSoftLimit != nil {
-			s.wg.Go(func() { s.cfg.OnSoftLimit(k.taskID, k.typ.name, limit, dump) })
+			overdue := Overdue{k.taskID, k.typ.name, limit, k.started, dump}
+			s.wg.Go(func() { s.cfg.OnSoftLimit(overdue) })
 		}
 	}
 }
@@ -193,15 +205,18 @@ func (s *Server) mayDump() bool {
 }
 
 // hardLimit answers the caller at once. The task keeps its slot: it stays in running until it
-// ends by itself, or with the process, as lost.
+// ends by itself, or with the process, as lost. The parent replaces the worker and lets it drain;
+// the drain does not wait for this task.
 func (s *Server) hardLimit(k *call) {
 	s.cfg.Row.SetAccepting(false)
 	limit := time.Duration(k.hard - k.started)
 	s.log.Error("time limit passed", "worker", s.cfg.Index, "task", k.typ.name, "id", k.taskID, "limit", limit)
 	s.wg.Go(func() {
 		k.respond(k.fail(protocol.StatusTaskError, fmt.Sprintf("time limit: %s still ran after %s", k.typ.name, limit)))
+		s.poke()
 	})
 	if s.cfg.OnHardLimit != nil {
-		s.wg.Go(func() { s.cfg.OnHardLimit(k.taskID, k.typ.name, limit) })
+		overdue := Overdue{TaskID: k.taskID, Task: k.typ.name, Limit: limit, Started: k.started}
+		s.wg.Go(func() { s.cfg.OnHardLimit(overdue) })
 	}
 }

@@ -37,9 +37,8 @@ type Config struct {
 	OnException func(Failure)
 	Logger      *slog.Logger // nil: slog.Default
 	// OnSoftLimit and OnHardLimit tell the parent, at most once a task each, and may block.
-	// dump is what all goroutines were doing, at most 256 KiB; nil within a second of the last one.
-	OnSoftLimit func(taskID uint64, task string, limit time.Duration, dump []byte)
-	OnHardLimit func(taskID uint64, task string, limit time.Duration)
+	OnSoftLimit func(Overdue)
+	OnHardLimit func(Overdue)
 	// OnDrift is told when the in-flight records and the row's running disagree.
 	OnDrift func(records, running int)
 	// OnSuspect is told of ten failures in a row that are the worker's own, and of each ten
@@ -47,6 +46,9 @@ type Config struct {
 	OnSuspect func(last error)
 	// OnRecycle is told, once, that the worker wants a successor, and by which limit. It may block.
 	OnRecycle func(reason string)
+	// Fault, where it is not nil, is asked for each package and says whether the server dies of
+	// it. It is for pools inside one process, in tests.
+	Fault func(task string) Fault
 }
 
 // A Server serves one listener. The row's counters are its own.
@@ -66,6 +68,7 @@ type Server struct {
 
 	draining chan struct{} // closed when the drain begins
 	stopped  chan struct{} // closed when no connection is accepted any more
+	killed   chan struct{} // closed by Kill
 	wake     chan struct{} // for the watch: something is due earlier than it knows
 	changed  chan struct{} // for the end of Serve: the drain's limit or what still runs has changed
 
@@ -105,6 +108,7 @@ func New(cfg Config) *Server {
 		answerTimeout: answerTimeout,
 		draining:      make(chan struct{}),
 		stopped:       make(chan struct{}),
+		killed:        make(chan struct{}),
 		wake:          make(chan struct{}, 1),
 		changed:       make(chan struct{}, 1),
 		conns:         make(map[*conn]struct{}),
@@ -205,6 +209,9 @@ func (s *Server) begin(nc *net.UnixConn) {
 	c.owed.Store(1)
 	s.mu.Lock()
 	s.conns[c] = struct{}{}
+	if s.isKilled() {
+		_ = nc.Close()
+	}
 	s.mu.Unlock()
 	s.wg.Go(c.serve)
 }

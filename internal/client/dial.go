@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"syscall"
 	"time"
@@ -24,14 +25,14 @@ type link struct {
 	lastRead uint64
 }
 
-// nextID returns an id greater than all before; 0 when the connection has used them up.
+// nextID returns an id greater than all before.
 func (l *link) nextID() uint64 {
-	if uint32(l.id+1) == 0 {
-		return 0
-	}
 	l.id++
 	return l.id
 }
+
+// usedUp says whether another n ids would run into the connection's own half.
+func (l *link) usedUp(n int) bool { return uint64(uint32(l.id))+uint64(n) > math.MaxUint32 }
 
 // read returns the next response that is no greeting.
 func (l *link) read() (r protocol.Response, owned bool, err error) {

@@ -442,3 +442,35 @@ func TestCloseEndsCallsThatWaitForASlot(t *testing.T) {
 	require.NoError(t, p.client.Close(t.Context()))
 	require.ErrorIs(t, <-done, ErrClosed)
 }
+
+func TestAConnectionWhoseIDsAreUsedUpIsReplaced(t *testing.T) {
+	for _, connection := range []string{"own", "shared"} {
+		t.Run(connection+" connection", func(t *testing.T) {
+			p := newPool(t, 1, 64)
+			var ids []uint64
+			w := p.worker(0, func(c *fakeConn, pkg protocol.Package) error {
+				ids = append(ids, pkg.ID)
+				return echo(c, pkg)
+			})
+			if connection == "shared" {
+				p.crowd()
+			}
+			for i := range 4 {
+				_, f := p.client.Do(t.Context(), syncCall(""))
+				require.Nil(t, f)
+				if i > 0 {
+					continue
+				}
+				if peer := &p.client.peers[0]; connection == "shared" {
+					peer.shared.id += math.MaxUint32 - 2
+				} else {
+					peer.idle[0].id += math.MaxUint32 - 2
+				}
+			}
+			require.EqualValues(t, 2, w.accepted.Load())
+			require.EqualValues(t, math.MaxUint32, uint32(ids[1]))
+			require.Equal(t, []uint32{1, 2}, []uint32{uint32(ids[2]), uint32(ids[3])})
+			require.NotEqual(t, ids[1]>>32, ids[2]>>32)
+		})
+	}
+}

@@ -42,7 +42,7 @@ func TestMessagesArriveAsTheyWereSent(t *testing.T) {
 			Settings: Settings{WorkerNum: 4, TimeLimit: time.Minute, MaxWorkerMemory: 1 << 40},
 		}},
 		{Kind: KindDrain, End: true, Within: -1},
-		{Kind: KindSoftLimit, TaskID: 1<<64 - 1, Task: "t", Text: "two\nlines", Limit: time.Second},
+		{Kind: KindSoftLimit, TaskID: 1<<64 - 1, Task: "t", Text: "two\nlines", Limit: time.Second, Started: 1<<63 - 1},
 		{Kind: KindBootError, Text: strings.Repeat("x", 100_000)},
 	}
 	go func() {

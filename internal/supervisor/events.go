@@ -94,7 +94,7 @@ func (q *eventQueue) log(e Event) {
 		attrs = append(attrs, slog.Int("exit", e.ExitCode))
 	}
 	for _, t := range e.Tasks {
-		attrs = append(attrs, slog.Group("task", "id", t.TaskID, "name", t.Name, "age", age(t)))
+		attrs = append(attrs, slog.Group("task", "id", t.TaskID, "name", t.Name, "age", e.Age(t).Round(time.Millisecond)))
 	}
 	for _, text := range []struct{ key, value string }{{"text", e.Text}, {"stderr", e.Stderr}} {
 		if text.value != "" {
@@ -107,12 +107,9 @@ func (q *eventQueue) log(e Event) {
 	q.logger.LogAttrs(context.Background(), e.level(), "worker pool: "+e.Kind, attrs...)
 }
 
-// age is how long ago a task started; 0: not known.
-func age(t sharedstate.InFlight) time.Duration {
-	if t.Started == 0 {
-		return 0
-	}
-	return time.Duration(sys.Now() - t.Started).Round(time.Millisecond)
+// Age is how long one of the event's tasks had been running when it happened.
+func (e Event) Age(t sharedstate.InFlight) time.Duration {
+	return time.Duration(sys.Now()-t.Started) - time.Since(e.Time)
 }
 
 // level: what somebody has to look at is a warning or, when the pool cannot help itself, an error.

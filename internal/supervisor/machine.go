@@ -353,7 +353,7 @@ func (m *machine) emit(kind string, p *process, why Reason, text string) {
 
 func (m *machine) emitTask(kind string, p *process, why Reason, msg control.Message) {
 	e := m.event(kind, p, why, msg.Text)
-	e.Tasks = []sharedstate.InFlight{{TaskID: msg.TaskID, Name: msg.Task}}
+	e.Tasks = []sharedstate.InFlight{{TaskID: msg.TaskID, Name: msg.Task, Started: msg.Started}}
 	if e.Text == "" {
 		e.Text = "limit " + msg.Limit.String()
 	}
