@@ -107,6 +107,7 @@ func (c *Client) lost(b *budget, l *link, e evidence, cause error) *Failure {
 		if !e.readKnown {
 			e.lastRead, e.readKnown = l.row.LastRead(e.id)
 		}
+		e.notBegun = l.row.NotBegun(e.id)
 	}
 	f := &Failure{Status: protocol.StatusSockTimeout, Delivery: e.delivery(), Index: l.Index, PID: l.PID, Err: cause}
 	f.Message = fmt.Sprintf("worker %d (pid %d) was lost: %s", l.Index, l.PID, how)
