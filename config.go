@@ -231,10 +231,3 @@ func (c Config) settings() control.Settings {
 		MaxWorkerMemory:   c.MaxWorkerMemory,
 	}
 }
-
-func (c Config) logger() *slog.Logger {
-	if c.Logger != nil {
-		return c.Logger
-	}
-	return slog.Default()
-}
