@@ -36,7 +36,8 @@ type Config struct {
 	Tasks          []Runner      // the task types that the workers run; empty: every registered one
 
 	// OnWorkerStart runs once in each worker, after its row in the table is set
-	// and before it accepts. Its error or panic fails that start.
+	// and before it accepts. Its error or panic fails that start. ctx ends when the
+	// parent is gone, and a second later so does the process.
 	OnWorkerStart func(ctx context.Context, w Worker) error
 	// OnException runs in the worker, once for each failure that the task's own
 	// handler did not settle. It may be called from several goroutines at once.

@@ -55,7 +55,7 @@ func TestDriftIsTold_Row10(t *testing.T) {
 	drift := p.event(func(e task.Event) bool { return e.Kind == "drift" })
 	assert.EqualValues(t, "drift", drift.Reason)
 	assert.Equal(t, g.PID, drift.Worker.PID)
-	assert.Contains(t, drift.Text, "1 records of running tasks, and the counter says 2")
+	assert.Contains(t, drift.Text, "1 tasks in flight, 2 counted as running")
 	assert.Contains(t, p.log.String(), "worker pool: drift")
 	g.leave("")
 	// The restart heals it.

@@ -44,6 +44,7 @@ func TestMain(m *testing.M) {
 		task.RunIfWorker(cfg)
 	}
 	task.RunIfWorker()
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // or each worker of a race test sleeps for a second at its end
 	os.Exit(m.Run())
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -113,12 +114,13 @@ type Self struct {
 	Procs    int
 	IsWorker bool
 	OOMScore string
+	MaxHeap  int64 // what the garbage collector keeps to
 }
 
 func (Who) Run(_ context.Context, info task.Info) (any, error) {
 	s := Self{
 		PID: os.Getpid(), Info: info, Env: os.Environ(), Args: os.Args,
-		Procs: runtime.GOMAXPROCS(0), IsWorker: task.IsWorker(),
+		Procs: runtime.GOMAXPROCS(0), IsWorker: task.IsWorker(), MaxHeap: debug.SetMemoryLimit(-1),
 	}
 	title, _ := os.ReadFile("/proc/self/cmdline")
 	s.Title, _, _ = strings.Cut(string(title), "\x00")

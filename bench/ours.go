@@ -21,35 +21,29 @@ type Echo struct{ Data []byte }
 func (e Echo) Run(context.Context, task.Info) (any, error) { return e.Data, nil }
 
 func openPool([]string) (session, error) {
-	pool, stop, err := startPool()
-	return poolSession(pool, stop), err
-}
-
-func startPool() (pool *task.Task, stop func() error, err error) {
 	cfg := poolConfig
-	if cfg.TempDir, err = os.MkdirTemp("/tmp", "bench-"); err != nil {
-		return nil, nil, err
+	dir, err := os.MkdirTemp("/tmp", "bench-")
+	if err != nil {
+		return session{}, err
 	}
-	if pool, err = task.New(cfg); err == nil {
+	cfg.TempDir = dir
+	pool, err := task.New(cfg)
+	if err == nil {
 		err = pool.Start(context.Background())
 	}
 	if err != nil {
-		os.RemoveAll(cfg.TempDir)
-		return nil, nil, err
+		os.RemoveAll(dir)
+		return session{}, err
 	}
-	return pool, func() error {
-		defer os.RemoveAll(cfg.TempDir)
-		return pool.Shutdown(context.Background())
-	}, nil
-}
-
-func poolSession(pool *task.Task, stop func() error) session {
 	return session{
 		caller: func(_ int, c benchCase, payload []byte) (func() error, error) {
 			return poolCall(pool, c, payload), nil
 		},
-		close: stop,
-	}
+		close: func() error {
+			defer os.RemoveAll(dir)
+			return pool.Shutdown(context.Background())
+		},
+	}, nil
 }
 
 func poolCall(pool *task.Task, c benchCase, payload []byte) func() error {

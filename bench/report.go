@@ -22,8 +22,8 @@ func report(w io.Writer, p plan, r results) {
 
 func table(w io.Writer, c benchCase, r results) {
 	fmt.Fprintf(w, "\n## %s\n\n", c.title())
-	fmt.Fprintln(w, "| | tasks/s | ± | p50 µs | p99 µs | × bare echo | × net/rpc | client allocations |")
-	fmt.Fprintln(w, "|---|--:|--:|--:|--:|--:|--:|--:|")
+	fmt.Fprintln(w, "| | tasks/s | ± | p50 µs | p99 µs | CPU µs | × bare echo | × net/rpc | client allocations |")
+	fmt.Fprintln(w, "|---|--:|--:|--:|--:|--:|--:|--:|--:|")
 	for _, contender := range contenders() {
 		name := contender.name
 		if len(r.samples[key{name, c}]) == 0 {
@@ -33,11 +33,12 @@ func table(w io.Writer, c benchCase, r results) {
 		if name == nameOurs {
 			label = "**" + name + "**"
 		}
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", label,
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", label,
 			thousands(r.median(name, c, rate)),
 			show("%.0f %%", 100*r.spread(name, c, rate)),
 			show("%.0f", r.median(name, c, p50)),
 			show("%.0f", r.median(name, c, p99)),
+			show("%.1f", r.median(name, c, cpu)),
 			show("%.2f", r.ratio(name, nameEcho, c, rate)),
 			show("%.2f", r.ratio(name, nameNetRPC, c, rate)),
 			show("%.1f", r.median(name, c, allocs)))

@@ -22,6 +22,7 @@ type plan struct {
 type sample struct {
 	rate     float64 // tasks a second
 	p50, p99 float64 // of a call, in microseconds
+	cpu      float64 // of all processes for each task, in microseconds
 	allocs   float64 // in this process, for each task
 }
 
@@ -85,13 +86,16 @@ func turn(s session, c benchCase, payload []byte, d time.Duration) (_ sample, ok
 		c.latency.Reset()
 	}
 	runtime.GC() // nobody pays for what the one before has left
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	took, err := together(callers, d)
+	var took time.Duration
+	var mallocs uint64
+	cpu := processorTime(func() {
+		before := countMallocs()
+		took, err = together(callers, d)
+		mallocs = countMallocs() - before
+	})
 	if err != nil {
 		return sample{}, false, err
 	}
-	runtime.ReadMemStats(&after)
 	all := newLatency()
 	for _, c := range callers {
 		all.Merge(c.latency)
@@ -101,8 +105,15 @@ func turn(s session, c benchCase, payload []byte, d time.Duration) (_ sample, ok
 		rate:   tasks / took.Seconds(),
 		p50:    float64(all.ValueAtQuantile(50)) * latencyUnit.Seconds() * 1e6,
 		p99:    float64(all.ValueAtQuantile(99)) * latencyUnit.Seconds() * 1e6,
-		allocs: float64(after.Mallocs-before.Mallocs) / tasks,
+		cpu:    cpu * 1e6 / tasks,
+		allocs: float64(mallocs) / tasks,
 	}, true, nil
+}
+
+func countMallocs() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.Mallocs
 }
 
 // A caller makes one call after the other.

@@ -24,6 +24,8 @@ type call struct {
 	taskID  uint64
 	async   bool
 	cancel  bool // its context ends with its caller
+	inline  bool // it runs on its connection's reading goroutine
+	dies    bool // the server dies of its answer
 	expire  int64
 	started int64 // when it took its slot, CLOCK_MONOTONIC
 	meta    map[string]string
@@ -34,6 +36,7 @@ type call struct {
 	soft, hard int64 // when the limits pass, CLOCK_MONOTONIC; 0: none
 
 	softPast, hardPast, callerPast bool  // Server.mu
+	forgiven                       int64 // ns in which it could not run and which its limits do not count; Server.mu
 	prev, next                     *call // Server.mu
 
 	ctx      taskContext
@@ -49,7 +52,7 @@ type call struct {
 }
 
 // newCall makes the call of a package whose slot was just taken.
-func (c *conn) newCall(p *protocol.Package, typ *taskType, now int64) *call {
+func (c *conn) newCall(p *protocol.Package, typ *taskType, now int64, fault Fault) *call {
 	s := c.s
 	k := &call{
 		s: s, c: c, typ: typ,
@@ -63,9 +66,11 @@ func (c *conn) newCall(p *protocol.Package, typ *taskType, now int64) *call {
 		soft:    limitEnd(now, s.cfg.SoftTimeLimit, p.Soft),
 		hard:    limitEnd(now, s.cfg.TimeLimit, p.Hard),
 		outcome: sharedstate.Failed,
+		dies:    fault == DieInAnswer,
 	}
 	_, k.cancel = k.meta[protocol.MetaCancel]
 	maps.DeleteFunc(k.meta, func(key, _ string) bool { return strings.HasPrefix(key, protocol.MetaReserved) })
+	k.inline = p.Alone && !k.cancel && !k.async
 	k.ctx.draining = s.draining
 	k.ctx.deadline = s.deadline(k.contextEnd())
 	k.record = s.cfg.Row.Record(k.taskID, typ.name)
@@ -97,7 +102,11 @@ func (k *call) do() {
 	if !k.ready {
 		k.prepare()
 	}
-	if k.ready {
+	switch {
+	case !k.ready:
+	case k.s.isKilled():
+		k.settle()
+	default:
 		k.run()
 	}
 }
@@ -177,6 +186,9 @@ func (k *call) finish() {
 
 // report tells the pool of a failure that the task did not settle.
 func (k *call) report() {
+	if k.s.isKilled() {
+		return
+	}
 	if k.failure != k.err {
 		k.logPanic(k.failure)
 	}
@@ -200,9 +212,11 @@ func (k *call) settle() {
 	if k.frame == nil {
 		k.frame = k.fail(protocol.StatusTaskError, errGoexit.Error())
 	}
-	row := k.s.cfg.Row
-	row.Forget(k.record)
-	row.Release(k.outcome)
+	if !k.s.isKilled() {
+		row := k.s.cfg.Row
+		row.Forget(k.record)
+		row.Release(k.outcome)
+	}
 	k.s.remove(k)
 	// The context, which the task may keep, is part of the call: let the rest go.
 	k.task, k.value = nil, nil
@@ -215,7 +229,13 @@ func (k *call) respond(b *buffer) {
 		k.s.buffers.put(b)
 		return
 	}
+	if k.dies {
+		b.b = b.b[:len(b.b)/2]
+	}
 	k.c.out.send(b, k.c.owed.Load() > 2)
+	if k.dies {
+		k.s.Kill()
+	}
 	k.c.pay()
 }
 

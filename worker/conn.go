@@ -25,6 +25,7 @@ type conn struct {
 	opened bool          // the first frame has come
 	last   atomic.Uint64 // the last id that was read whole
 	owed   atomic.Int32  // 1 for the reader, 1 for each call without its answer
+	stuck  bool          // its reader runs a task that is past its hard limit; Server.mu
 
 	mu       sync.Mutex // for the reading deadline
 	greeted  bool
@@ -105,6 +106,11 @@ func (c *conn) take(body []byte, owned bool) bool {
 		c.refuse(p.ID, protocol.StatusIllegal, fmt.Sprintf("id %d does not grow, the last one was %d", p.ID, last))
 		return false
 	}
+	fault := s.faultOf(p.Task)
+	if fault == DieBeforeAccepting {
+		s.dieBefore(c, p.ID)
+		return false
+	}
 	c.wasRead(p.ID)
 	typ, why := s.typeOf(p.Task)
 	if typ == nil {
@@ -121,14 +127,18 @@ func (c *conn) take(body []byte, owned bool) bool {
 		c.refuse(p.ID, protocol.StatusBusy, "no slot is free")
 		return true
 	}
-	k := c.newCall(&p, typ, now)
+	k := c.newCall(&p, typ, now, fault)
 	switch {
+	case fault == DieAfterAccepting:
+		s.Kill()
+		k.settle()
+		return false
 	case p.Alone && !k.cancel && k.async:
 		// The client goes on once it has its answer, and so must this goroutine.
 		if k.prepare(); k.ready {
 			s.runners.run(k)
 		}
-	case p.Alone && !k.cancel:
+	case k.inline:
 		k.do()
 	default:
 		k.keepPayload(owned)

@@ -161,6 +161,29 @@ func TestAuditFindsDrift_Row10(t *testing.T) {
 	require.LessOrEqual(t, len(drift), 1)
 }
 
+// roadrunner #1953: timers across a suspended CPU. The time in which a process is stopped is not
+// the task's: a watch that wakes far too late gives the limits more time, once.
+func TestSuspendedTimeIsNotTheTasks_Row30(t *testing.T) {
+	soft, hard := make(chan Overdue, 10), make(chan Overdue, 10)
+	r := start(t, limited(soft, hard))
+	p := r.dial()
+	p.send(protocol.Package{Task: []byte("block"), Soft: time.Minute, Hard: 2 * time.Minute})
+	r.awaitEntered()
+	r.server.mu.Lock()
+	due := r.server.watch.wakeAt
+	r.server.mu.Unlock()
+	now := due + int64(time.Hour)
+	next := r.server.sweep(now)
+	require.Empty(t, soft)
+	require.Empty(t, hard)
+	for end := now + int64(3*time.Minute); next != 0 && next < end; {
+		next = r.server.sweep(next)
+	}
+	require.Equal(t, time.Minute, (<-soft).Limit)
+	require.Equal(t, 2*time.Minute, (<-hard).Limit)
+	close(r.gate)
+}
+
 // A worker out of descriptors goes on accepting once it has some; the connection waits in the
 // backlog.
 func TestAcceptWithoutDescriptors(t *testing.T) {
@@ -183,4 +206,41 @@ func TestAcceptWithoutDescriptors(t *testing.T) {
 	require.NoError(t, err)
 	require.NotZero(t, n, "the greeting")
 	r.dial().works()
+}
+
+// A drain waits for neighbours, and not for what is past its hard limit.
+func TestDrainLeavesOverdueTasks(t *testing.T) {
+	for name, pkg := range map[string]protocol.Package{
+		"on its connection's goroutine": {Task: []byte("block"), Alone: true, Hard: 20 * time.Millisecond},
+		"on one of its own":             {Task: []byte("block"), Hard: 20 * time.Millisecond},
+		"asynchronous":                  {Task: []byte("block"), Type: protocol.Async, Hard: 20 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			soft, hard := make(chan Overdue, 10), make(chan Overdue, 10)
+			r := start(t, limited(soft, hard))
+			leave := make(chan struct{})
+			r.add("neighbour", func(_ context.Context, info Info) (any, error) {
+				r.entered <- info
+				<-leave
+				return nil, nil
+			})
+			neighbour, stuck := r.dial(), r.dial()
+			id := neighbour.send(protocol.Package{Task: []byte("neighbour")})
+			r.awaitEntered()
+			stuck.send(pkg)
+			overdue := r.awaitEntered().TaskID
+			<-hard
+			r.begin(-1)
+			close(leave)
+			for { // the notice may come first
+				if answer := neighbour.next(); answer.ID == id {
+					require.True(t, answer.OK, answer.Text())
+					break
+				}
+			}
+			require.ErrorContains(t, r.ended(), fmt.Sprint(overdue))
+			close(r.gate)
+			r.still()
+		})
+	}
 }

@@ -46,6 +46,9 @@ type Config struct {
 	OnSuspect func(last error)
 	// OnRecycle is told, once, that the worker wants a successor, and by which limit. It may block.
 	OnRecycle func(reason string)
+	// Fault, where it is not nil, is asked for each package and says whether the server dies of
+	// it. It is for pools inside one process, in tests.
+	Fault func(task string) Fault
 }
 
 // A Server serves one listener. The row's counters are its own.
@@ -65,15 +68,17 @@ type Server struct {
 
 	draining chan struct{} // closed when the drain begins
 	stopped  chan struct{} // closed when no connection is accepted any more
+	killed   chan struct{} // closed by Kill
 	wake     chan struct{} // for the watch: something is due earlier than it knows
 	changed  chan struct{} // for the end of Serve: the drain's limit or what still runs has changed
 
-	mu      sync.Mutex
-	conns   map[*conn]struct{}
-	running callList
-	watch   schedule
-	recycle recycling
-	drain   drainState
+	mu        sync.Mutex
+	conns     map[*conn]struct{}
+	running   callList
+	watch     schedule
+	dumpAfter int64 // when the next dump may be taken
+	recycle   recycling
+	drain     drainState
 }
 
 // A taskType is a task type that was looked up.
@@ -103,6 +108,7 @@ func New(cfg Config) *Server {
 		answerTimeout: answerTimeout,
 		draining:      make(chan struct{}),
 		stopped:       make(chan struct{}),
+		killed:        make(chan struct{}),
 		wake:          make(chan struct{}, 1),
 		changed:       make(chan struct{}, 1),
 		conns:         make(map[*conn]struct{}),
@@ -203,6 +209,9 @@ func (s *Server) begin(nc *net.UnixConn) {
 	c.owed.Store(1)
 	s.mu.Lock()
 	s.conns[c] = struct{}{}
+	if s.isKilled() {
+		_ = nc.Close()
+	}
 	s.mu.Unlock()
 	s.wg.Go(c.serve)
 }

@@ -21,6 +21,8 @@ const (
 	outputPause = 100 * time.Millisecond // that the parent's output may make before it counts as blocked
 	tailBytes   = 4 << 10
 	tailLines   = 20
+	maxHeadline = 512
+	maxCrash    = 256 << 10 // of output that a crash makes after its first line
 )
 
 // outputs carry what the workers print to where the parent wants it. The parent's own output may
@@ -191,30 +193,47 @@ func (o *outlet) close() {
 	o.report()
 }
 
-// A tail keeps the last bytes of a stream.
+// A tail keeps the last bytes of a stream, and what a Go program that crashes says before its
+// long list of goroutines.
 type tail struct {
-	mu   sync.Mutex
-	data []byte
+	mu       sync.Mutex
+	data     []byte
+	headline []byte // the last line that begins a crash
+	after    int    // bytes since then
 }
 
 func (t *tail) write(p []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.after += len(p)
+	for line := range bytes.Lines(p) {
+		if bytes.HasPrefix(line, []byte("panic: ")) || bytes.HasPrefix(line, []byte("fatal error: ")) {
+			t.headline, t.after = bytes.Clone(bytes.TrimSpace(line[:min(len(line), maxHeadline)])), 0
+		}
+	}
 	t.data = append(t.data, p[max(0, len(p)-tailBytes):]...)
 	t.data = t.data[max(0, len(t.data)-tailBytes):]
 }
 
-// String returns the last lines, without the end of the last.
+// String returns the last lines, without the end of the last. The line that began a crash
+// comes first, unless so much was written since then that it meant another end.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	data := bytes.TrimSpace(t.data)
+	lines := lastLines(bytes.TrimSpace(t.data))
+	if t.headline == nil || t.after > maxCrash || bytes.Contains(lines, t.headline) {
+		return string(lines)
+	}
+	return string(t.headline) + "\n…\n" + string(lines)
+}
+
+func lastLines(data []byte) []byte {
 	for i, n := len(data), 0; ; n++ {
 		if n == tailLines {
-			return string(data[i+1:])
+			return data[i+1:]
 		}
 		if i = bytes.LastIndexByte(data[:i], '\n'); i < 0 {
-			return string(data)
+			return data
 		}
 	}
 }

@@ -291,6 +291,8 @@ func TestReasonOfAnEnd_Row75(t *testing.T) {
 		{"SIGKILL", serving, exit{signal: 9, known: true}, Killed},
 		{"SIGKILL of ours", process{killed: HardLimit}, exit{signal: 9, known: true, oom: true}, HardLimit},
 		{"out of memory at boot", process{state: booting}, exit{signal: 9, known: true, oom: true}, OutOfMemory},
+		{"the runtime got no memory", serving, exit{code: 2, known: true, stderr: "fatal error: runtime: cannot allocate memory\n…"}, OutOfMemory},
+		{"a panic", serving, exit{code: 2, known: true, stderr: "panic: out of memory"}, Crashed},
 		{"SIGSEGV at boot", process{state: booting}, exit{signal: 11, known: true}, BootFailed},
 		{"exit 0 unasked", serving, exit{known: true}, Crashed},
 		{"reaped by the host", serving, exit{}, ReapedElsewhere},

@@ -154,7 +154,7 @@ func (s *Supervisor) open() (err error) {
 		}
 		s.listeners = append(s.listeners, l)
 	}
-	if s.pool, err = openPoolSocket(s.files, s.table, s.cfg); err != nil {
+	if s.pool, err = openPoolSocket(s.files.listen, PoolSocketPath(s.cfg.TempDir, s.cfg.ServerName), s.table, s.cfg.Settings); err != nil {
 		return err
 	}
 	s.oomKills, _ = sys.OOMKills()
