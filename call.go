@@ -140,7 +140,7 @@ func (d deliverer) many(ctx context.Context, typ protocol.Type, timeout time.Dur
 	replies, failures := d.client.Many(ctx, calls)
 	for n, i := range place {
 		if failures[n] != nil {
-			outcomes[i].Err = failed(failures[n])
+			outcomes[i] = Outcome{TaskID: failures[n].TaskID, Err: failed(failures[n])}
 			continue
 		}
 		outcomes[i] = Outcome{TaskID: replies[n].TaskID, Result: Result{replies[n].Data}}
