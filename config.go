@@ -16,7 +16,7 @@ import (
 	"github.com/taskd-go/task/protocol"
 )
 
-// Limits of the task-pool document.
+// Limits of a Config.
 const (
 	MaxWorkerNum  = 512
 	MaxSocketPath = 100 // bytes; sun_path holds 104 on macOS and 108 on Linux
