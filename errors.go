@@ -43,13 +43,16 @@ type Error struct {
 	Err         error  // the cause, when there is one
 }
 
-// Error names the message, the status, the delivery and the worker.
+// Error names the message, the status, the delivery, the task and the worker.
 func (e *Error) Error() string {
 	msg := e.Message
 	if msg == "" {
 		msg = e.Status.Message()
 	}
 	s := fmt.Sprintf("task: %s (status %d, %s", msg, int(e.Status), e.Delivery)
+	if e.TaskID > 0 {
+		s += fmt.Sprintf(", task %d", e.TaskID)
+	}
 	if e.WorkerIndex >= 0 && e.PID > 0 {
 		s += fmt.Sprintf(", worker %d pid %d", e.WorkerIndex, e.PID)
 	}

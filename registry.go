@@ -12,9 +12,10 @@ import (
 
 // Register makes r's type a task under its import path and type name, such as
 // "example.org/shop/mail.Send", or "main.Send" in package main. T and *T are
-// one type. It panics when the name stands for another type already, and when
-// the type has no name. It belongs in an init function or at the beginning of
-// main, so that every worker has the same registry.
+// one type. It panics when the name stands for another type already, when the
+// type has no name, and when nothing of its values would travel: a function, a
+// channel, a struct that has fields but no exported one. It belongs in an init
+// function or at the beginning of main, so that every worker has the same registry.
 func Register(r Runner) {
 	t := registry.TypeOf(r)
 	if t.Name() == "" {
@@ -25,7 +26,11 @@ func Register(r Runner) {
 
 // RegisterName is Register with a name of the program's own, 1 … 255 bytes.
 func RegisterName(name string, r Runner) {
+	if _, ok := r.(named); ok {
+		panic(fmt.Sprintf("task: %q cannot be registered by a Named: that is how a program without the task's type calls it", name))
+	}
 	t := registry.TypeOf(r)
+	mustTravel(name, t)
 	register(name, t, func(payload []byte) (worker.Task, error) {
 		v := reflect.New(t)
 		if err := decodeArgs(payload, v.Interface()); err != nil {
@@ -33,6 +38,12 @@ func RegisterName(name string, r Runner) {
 		}
 		return running{v.Interface().(Runner)}, nil
 	})
+}
+
+func mustTravel(name string, t reflect.Type) {
+	if err := codec.Check(t); err != nil {
+		panic(fmt.Sprintf("task: %q cannot be registered with the type %s: %v", name, t, err))
+	}
 }
 
 func register(name string, t reflect.Type, d worker.Decoder) {
@@ -52,8 +63,12 @@ func decodeArgs(payload []byte, v any) error {
 }
 
 // Named is a task known by its name only, for callers that do not have its
-// type: a command line, another program. args is what the task's fields are
-// read from, usually a struct or a map; nil: no arguments. It cannot run here.
+// type: a command line, another program. It cannot run here.
+//
+// args is what the task reads. A registered Runner reads its fields from a map
+// by field name, or from a struct: upper and lower case differ, a key that it
+// does not know is ignored, and a field without a key is zero. A function of
+// Define reads its one value. nil: no arguments.
 func Named(name string, args any) Runner { return named{registry.Named{Name: name, Args: args}} }
 
 type named struct{ registry.Named }

@@ -39,7 +39,7 @@ func As[T any](r Result, err error) (T, error) {
 // An Outcome is one call's part of SyncMany or AsyncMany: its result, or its
 // acceptance, or its *Error.
 type Outcome struct {
-	TaskID uint64
+	TaskID uint64 // 0: it took no slot, or that is not known
 	Result Result
 	Err    error
 }

@@ -9,7 +9,7 @@ import (
 
 // A Status is the code of a failed call, an error itself:
 // errors.Is(err, task.ErrProcessBusy). A task's own result is never a Status.
-// The numbers are those of the task-pool document and of PROTOCOL.md.
+// The numbers are those of PROTOCOL.md.
 type Status int
 
 const (
@@ -49,7 +49,7 @@ type WorkerStatus struct {
 	Expired    uint64 // packages whose deadline passed before their run; in Fail too
 	Busy       uint64 // packages that were refused for want of a slot; in no other count
 	Restarts   uint64 // processes of this index after its first
-	Generation uint64 // grows with each process of this index
+	Generation uint64 // the number of its process, of one counter for the whole pool, from 1
 	Degraded   bool   // its restarts are being delayed because they keep failing
 }
 

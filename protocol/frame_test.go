@@ -23,7 +23,7 @@ func frameOf(t testing.TB, body []byte) []byte {
 	return frame
 }
 
-// The framing cases of the task-pool document.
+// Every way in which a frame can be cut or malformed.
 func TestFraming(t *testing.T) {
 	var vectors struct {
 		Cases []struct {

@@ -36,18 +36,18 @@ func newEvents(onEvent func(task.Event)) *events {
 }
 
 // worker tells of a change of a worker; ev has what is special to it.
-func (e *events) worker(kind string, why supervisor.Reason, index int, generation uint64, ev task.Event) {
+func (e *events) worker(kind task.EventKind, why supervisor.Reason, index int, generation uint64, ev task.Event) {
 	ev.Worker = task.Worker{Index: index, PID: os.Getpid()}
 	ev.Generation = generation
 	e.put(kind, why, ev)
 }
 
 // pool tells of a change of the pool as a whole.
-func (e *events) pool(kind string, why supervisor.Reason) {
+func (e *events) pool(kind task.EventKind, why supervisor.Reason) {
 	e.put(kind, why, task.Event{Worker: task.Worker{Index: -1}})
 }
 
-func (e *events) put(kind string, why supervisor.Reason, ev task.Event) {
+func (e *events) put(kind task.EventKind, why supervisor.Reason, ev task.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
