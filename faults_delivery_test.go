@@ -19,15 +19,24 @@ import (
 // A late answer is given to the next caller, and so on for ever.
 func TestNoAnswerReachesAnotherCaller_Row50(t *testing.T) {
 	p := startPool(t, task.Config{WorkerNum: 2})
-	t.Run("the call after one that timed out", func(t *testing.T) {
+	t.Run("the call after one that was given up", func(t *testing.T) {
 		m := newMeeting(t)
 		for i := range 20 {
-			_, err := p.Sync(t.Context(), Meet{Addr: m.addr}, task.WithTimeout(10*time.Millisecond))
-			require.ErrorIs(t, err, task.ErrSockTimeout)
-			n, err := task.As[int](p.Sync(t.Context(), Echo{i}))
-			require.NoError(t, err)
-			assert.Equal(t, i, n)
-			m.next().leave("too late")
+			ctx, giveUp := context.WithCancel(t.Context())
+			given := make(chan error, 1)
+			go func() {
+				_, err := p.Sync(ctx, Meet{Addr: m.addr}, task.WithTimeout(patience))
+				given <- err
+			}()
+			g := m.next()
+			giveUp()
+			require.ErrorIs(t, <-given, task.ErrSockTimeout)
+			for _, answers := range []func(){func() {}, func() { g.leave("too late") }} {
+				answers()
+				n, err := task.As[int](p.Sync(t.Context(), Echo{i}))
+				require.NoError(t, err)
+				assert.Equal(t, i, n)
+			}
 		}
 	})
 	t.Run("10,000 mixed calls", func(t *testing.T) {
