@@ -163,6 +163,9 @@ func (t *Task) caller() (deliverer, error) {
 	switch {
 	case t.state == stateClosed:
 		return deliverer{}, refused(ErrProcessBusy, ErrClosed, "the pool %s is closed", t.cfg.ServerName)
+	case t.state != stateRunning && IsWorker():
+		return deliverer{}, refused(ErrProcessBusy, ErrNotStarted,
+			"this process is a worker of pool %s, in which the pool %s is not started: a task reaches it through Dial", gate.name(), t.cfg.ServerName)
 	case t.state != stateRunning:
 		return deliverer{}, refused(ErrProcessBusy, ErrNotStarted, "the pool %s is not started", t.cfg.ServerName)
 	case t.remote != nil:
