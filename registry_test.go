@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
 )
@@ -74,4 +75,21 @@ func TestWhatIsNoTaskIsRefusedAtTheCall(t *testing.T) {
 		})
 	}
 	assert.Equal(t, before, p.still(), "nothing was sent")
+}
+
+// callsItsOwn stands for a task that reaches for the pool of the program's main.
+var callsItsOwn = task.Define("test.callsItsOwn", func(ctx context.Context, dir string) (string, error) {
+	pool, err := task.New(task.Config{ServerName: "mine", TempDir: dir})
+	if err != nil {
+		return "", err
+	}
+	_, err = pool.Sync(ctx, Echo{1})
+	return err.Error(), nil
+})
+
+func TestAPoolThatIsCalledInATaskSaysWhereItIs(t *testing.T) {
+	p := startPool(t, task.Config{WorkerNum: 1, ServerName: "p"})
+	said, err := callsItsOwn.Sync(t.Context(), p, p.dir)
+	require.NoError(t, err)
+	assert.Contains(t, said, "this process is a worker of pool p, in which the pool mine is not started")
 }

@@ -165,6 +165,9 @@ func (t *Task) caller(ctx context.Context, timeout time.Duration, opts []CallOpt
 	switch {
 	case st == stateClosed:
 		return deliverer{}, nil, refused(ErrProcessBusy, ErrClosed, "the pool %s is closed", t.cfg.ServerName)
+	case st != stateRunning && IsWorker():
+		return deliverer{}, nil, refused(ErrProcessBusy, ErrNotStarted,
+			"this process is a worker of pool %s, in which the pool %s is not started: a task reaches it through Dial", gate.name(), t.cfg.ServerName)
 	case st != stateRunning:
 		return deliverer{}, nil, refused(ErrProcessBusy, ErrNotStarted, "the pool %s is not started", t.cfg.ServerName)
 	case remote != nil:

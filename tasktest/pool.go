@@ -95,7 +95,7 @@ func Start(cfg task.Config) (*Pool, error) {
 	p.events = newEvents(cfg.OnEvent)
 	if err := p.start(); err != nil {
 		_ = p.Shutdown(context.Background())
-		return nil, fmt.Errorf("task: pool %s did not start: start the pool: %w", p.cfg.ServerName, err)
+		return nil, fmt.Errorf("task: pool %s did not start: %w", p.cfg.ServerName, err)
 	}
 	return p, nil
 }
@@ -123,7 +123,7 @@ func (p *Pool) start() (err error) {
 		p.slots = append(p.slots, s)
 		w, err := s.boot(supervisor.Started)
 		if err != nil {
-			return fmt.Errorf("worker %d (pid %d) did not start: %s: exit status 1: %w", i, os.Getpid(), supervisor.BootFailed, err)
+			return fmt.Errorf("worker %d (pid %d) did not start: %s: %w", i, os.Getpid(), supervisor.Describe(sharedstate.End{How: uint32(supervisor.BootFailed), Code: 1}), err)
 		}
 		s.enter(w)
 		p.wait.Go(func() { s.run(w) })

@@ -110,8 +110,8 @@ func TestStartsThatFail(t *testing.T) {
 			}
 			return nil
 		}})
-		require.ErrorContains(t, err, "task: pool p did not start: start the pool: worker 1 (pid ")
-		require.ErrorContains(t, err, ") did not start: boot_failed: exit status 1: OnWorkerStart: no database today")
+		require.ErrorContains(t, err, "task: pool p did not start: worker 1 (pid ")
+		require.ErrorContains(t, err, ") did not start: boot failed (exit status 1): OnWorkerStart: no database today")
 	})
 	t.Run("with a panic", func(t *testing.T) {
 		_, err := tasktest.Start(task.Config{OnWorkerStart: func(context.Context, task.Worker) error { panic("no luck") }})

@@ -320,9 +320,16 @@ func (m *machine) exited(ev exited) {
 
 // lastWords says how a process ended and what it said last.
 func lastWords(p *process, why Reason, e exit) string {
-	text := Describe(sharedstate.End{How: uint32(why), Signal: e.signal, Code: e.code})
-	if e.signal == 0 && e.known {
-		text = fmt.Sprintf("%s: exit status %d", why, e.code)
+	end := sharedstate.End{How: uint32(why), Signal: e.signal, Code: e.code}
+	if p.killed != Unknown {
+		end.Signal = 0 // our own
+	}
+	text := Describe(end)
+	switch {
+	case why == BootFailed && p.words == "" && e.signal == 0 && e.code != crashCode:
+		text = fmt.Sprintf("boot failed: the program ended (exit status %d) before it reached Start, AttachToServer or RunIfWorker, or in OnWorkerStart", e.code)
+	case e.known && e.signal == 0 && e.code == 0:
+		text += " (exit status 0)"
 	}
 	for _, words := range []string{p.words, e.stderr} {
 		if words != "" {

@@ -167,18 +167,14 @@ type Attachment struct {
 // Attach connects to the pool called name in dir through its control socket. It is an error when
 // there is none, or when it is another user's.
 func Attach(ctx context.Context, dir, name string) (*Attachment, error) {
-	a, err := attach(ctx, PoolSocketPath(dir, name))
-	if err != nil {
-		return nil, fmt.Errorf("attach to the pool %q in %s: %w", name, dir, err)
-	}
-	return a, nil
-}
-
-func attach(ctx context.Context, path string) (*Attachment, error) {
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", path)
+	conn, err := d.DialContext(ctx, "unix", PoolSocketPath(dir, name))
+	var dial *net.OpError
+	if errors.As(err, &dial) {
+		err = dial.Err // the caller knows the name and the folder
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("no pool answers: %w", err)
 	}
 	c := conn.(*net.UnixConn)
 	stop := context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })

@@ -15,7 +15,7 @@ func (m *machine) readied(s *slot, p *process, ev received) {
 		return
 	}
 	if lacks := missing(m.tasks, ev.Names); len(lacks) > 0 {
-		m.reject(p, "it does not know the tasks "+strings.Join(lacks, ", "))
+		m.reject(p, "it does not know the tasks "+strings.Join(lacks, ", ")+"; register them before Start or RunIfWorker, in every process")
 		return
 	}
 	if m.maxMemory > 0 && ev.resident > m.maxMemory {

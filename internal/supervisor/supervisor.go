@@ -90,7 +90,7 @@ func Start(ctx context.Context, cfg Config) (*Supervisor, error) {
 
 func start(ctx context.Context, cfg Config, e env) (*Supervisor, error) {
 	if err := context.Cause(ctx); err != nil {
-		return nil, fmt.Errorf("start the pool: %w", err)
+		return nil, err
 	}
 	s := &Supervisor{
 		cfg:        cfg,
@@ -113,7 +113,7 @@ func start(ctx context.Context, cfg Config, e env) (*Supervisor, error) {
 	s.builds.Store(1)
 	if err := s.open(); err != nil {
 		s.release()
-		return nil, fmt.Errorf("start the pool: %w", err)
+		return nil, err
 	}
 	go s.run()
 	s.post(startWanted{})
@@ -123,7 +123,7 @@ func start(ctx context.Context, cfg Config, e env) (*Supervisor, error) {
 	}
 	<-s.over
 	s.events.settle()
-	return nil, fmt.Errorf("start the pool: %w", err)
+	return nil, err
 }
 
 func (s *Supervisor) booted(ctx context.Context) error {

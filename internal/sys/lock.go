@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrLocked says that another process has a lock.
-var ErrLocked = errors.New("locked by another process")
+// ErrLocked says that somebody has a lock.
+var ErrLocked = errors.New("the lock is held")
 
 // Lock takes path's flock without waiting, creates the file (mode 0600) where
 // there is none, and writes our pid into it. Closing f gives the lock back. The error wraps ErrLocked
