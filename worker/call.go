@@ -73,7 +73,8 @@ func (c *conn) newCall(p *protocol.Package, typ *taskType, now int64, fault Faul
 	k.inline = p.Alone && !k.cancel && !k.async
 	k.ctx.draining = s.draining
 	k.ctx.deadline = s.deadline(k.contextEnd())
-	k.record = s.cfg.Row.Record(k.taskID, typ.name)
+	k.record = s.cfg.Row.Record(k.taskID, k.id, typ.name)
+	s.cfg.Row.ConnRead(c.place, k.id)
 	c.owed.Add(1)
 	s.add(k)
 	return k
@@ -145,6 +146,7 @@ func (k *call) prepared() {
 func (k *call) run() {
 	defer k.finish()
 	defer k.handle()
+	k.s.cfg.Row.Begin(k.record)
 	guard(&k.err, func() { k.value, k.err = k.task.Run(&k.ctx, k.info()) })
 }
 
@@ -244,8 +246,7 @@ func (k *call) fail(status protocol.Status, text string) *buffer {
 }
 
 func (k *call) logPanic(err error) {
-	var p *PanicError
-	if errors.As(err, &p) {
+	if p := panicIn(err); p != nil {
 		k.s.log.Error("task panicked", "worker", k.s.cfg.Index, "task", k.typ.name, "id", k.taskID,
 			"err", textOf(err), "stack", string(p.Stack))
 	}

@@ -111,7 +111,7 @@ func (c *conn) take(body []byte, owned bool) bool {
 		s.dieBefore(c, p.ID)
 		return false
 	}
-	c.wasRead(p.ID)
+	c.last.Store(p.ID)
 	typ, why := s.typeOf(p.Task)
 	if typ == nil {
 		c.refuse(p.ID, protocol.StatusIllegal, why)
@@ -154,7 +154,7 @@ func (c *conn) illegal(err error) {
 		bad = &protocol.Error{Status: protocol.StatusIllegal, Text: err.Error()}
 	}
 	if bad.ID > c.last.Load() {
-		c.wasRead(bad.ID)
+		c.last.Store(bad.ID)
 	}
 	c.refuse(bad.ID, bad.Status, bad.Text)
 }
@@ -164,14 +164,6 @@ func (c *conn) open() {
 	if !c.opened {
 		c.opened = true
 		c.place = c.s.cfg.Row.ConnOpen()
-	}
-}
-
-// wasRead keeps the id where it outlives this process: before its task starts.
-func (c *conn) wasRead(id uint64) {
-	c.last.Store(id)
-	if c.place >= 0 {
-		c.s.cfg.Row.ConnRead(c.place, id)
 	}
 }
 

@@ -49,11 +49,11 @@ func TestADrainingWorkerWantsNoSuccessor(t *testing.T) {
 	wishes := make(chan string, 100)
 	r := start(t, wishing(Recycle{MaxTasks: 1}, wishes))
 	p := r.dial()
-	p.send(protocol.Package{Task: []byte("block")})
+	id := p.send(protocol.Package{Task: []byte("block")})
 	r.awaitEntered()
 	r.server.Drain(time.Minute, false)
 	close(r.gate)
-	require.True(t, p.next().OK)
+	require.True(t, p.answer(id).OK)
 	require.NoError(t, r.drain(time.Minute))
 	require.Empty(t, wishes)
 }

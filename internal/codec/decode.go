@@ -42,6 +42,9 @@ func Decode(b []byte, v any) (err error) {
 	return d.end()
 }
 
+// sharedFrom is from how many bytes on a decoded []byte shares the memory of what it was decoded from.
+const sharedFrom = 16 << 10
+
 // A decoder reads b from at on.
 type decoder struct {
 	b  []byte
@@ -146,6 +149,10 @@ func (d *decoder) list(p *plan, v reflect.Value, t raw.Token) error {
 	}
 	if p.kind == reflect.Array && t.Len > v.Len() {
 		return fmt.Errorf("%d elements do not fit %s", t.Len, p.typ)
+	}
+	if isBytes && p.kind == reflect.Slice && t.Len >= sharedFrom {
+		v.SetBytes(d.b[d.at-t.Len : d.at : d.at])
+		return nil
 	}
 	v.SetZero()
 	if p.kind == reflect.Slice {

@@ -35,8 +35,8 @@ func Lock(path string) (f *os.File, holder int, err error) {
 			f.Close() // its last holder removed it between our open and our lock
 			continue
 		}
-		if err := writePID(f); err != nil {
-			return nil, 0, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+		if err := writePID(f); err != nil { // the disk is full
+			return nil, 0, errors.Join(fmt.Errorf("lock %s: %w", path, err), os.Remove(path), f.Close())
 		}
 		return f, 0, nil
 	}
