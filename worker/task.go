@@ -23,7 +23,8 @@ type Task interface {
 	OnException(ctx context.Context, err error, info Info) (v any, handled bool, failure error)
 }
 
-// A Decoder makes a Task of a payload: raw msgpack that it must not keep.
+// A Decoder makes a Task of a payload: raw msgpack that it must not keep, but
+// for one of more than 4 KiB, which is its own.
 type Decoder func(payload []byte) (Task, error)
 
 // A PanicError is the error of a task, or of a handler, that panicked.
