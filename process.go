@@ -186,7 +186,7 @@ func (p *process) onException() func(worker.Failure) {
 			TaskID:      f.TaskID,
 			WorkerIndex: p.handover.Index,
 			PID:         os.Getpid(),
-			Message:     err.Error(),
+			Message:     f.Text,
 			Err:         err,
 		}, p.handover.Index)
 	}

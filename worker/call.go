@@ -207,7 +207,7 @@ func (k *call) report() {
 	}
 	var err error
 	guard(&err, func() {
-		k.s.cfg.OnException(Failure{TaskID: k.taskID, Task: k.typ.name, Err: k.failure})
+		k.s.cfg.OnException(Failure{TaskID: k.taskID, Task: k.typ.name, Err: k.failure, Text: textOf(k.failure)})
 		err = nil
 	})
 	if err != nil {

@@ -49,7 +49,8 @@ var errGoexit = errors.New("the task ended its goroutine with runtime.Goexit")
 type Failure struct {
 	TaskID uint64
 	Task   string
-	Err    error // what OnException returned, or Run's error; a *PanicError for a panic
+	Err    error  // what OnException returned, or Run's error; a *PanicError for a panic
+	Text   string // its words, also where its Error method panics
 }
 
 // Causes of a task's context.
