@@ -48,7 +48,7 @@ type Reader struct {
 	src     io.Reader
 	max     int
 	partial bool
-	largest int // body that came whole through large
+	largest int   // body that came whole through large
 	err     error // ended the stream in the middle of a frame
 	buf     [bufferSize]byte
 	r, w    int // what has been read and not handed out is buf[r:w]
