@@ -29,7 +29,7 @@ type Caller interface {
 var _, _ Caller = (*Task)(nil), (*Client)(nil)
 
 // newCall makes the package that carries r, which deliver then sends.
-func newCall(ctx context.Context, typ protocol.Type, timeout time.Duration, r Runner, opts []CallOption, registered bool) (client.Call, error) {
+func newCall(typ protocol.Type, timeout time.Duration, r Runner, opts []CallOption, registered bool) (client.Call, error) {
 	if r == nil {
 		return client.Call{}, refused(ErrIllegalPackage, nil, "nil is not a task")
 	}
@@ -53,7 +53,7 @@ func newCall(ctx context.Context, typ protocol.Type, timeout time.Duration, r Ru
 		Meta:     o.meta,
 		Soft:     o.soft,
 		Hard:     o.hard,
-		Deadline: deadline(ctx, o.timeout),
+		Deadline: after(o.timeout),
 		Wait:     o.wait,
 		Cancel:   o.cancel,
 	}
@@ -63,28 +63,17 @@ func newCall(ctx context.Context, typ protocol.Type, timeout time.Duration, r Ru
 	return call, nil
 }
 
-// deadline returns the earlier of now + timeout and ctx's, on the clock that
-// all processes of the host share; 0: none.
-func deadline(ctx context.Context, timeout time.Duration) int64 {
-	var at int64
-	if timeout > 0 {
-		at = after(timeout)
-	}
-	if d, ok := ctx.Deadline(); ok {
-		if c := after(time.Until(d)); at == 0 || c < at {
-			at = c
-		}
-	}
-	return at
-}
-
-// after is now + d without overflow, never 0.
+// after returns now + d on the clock that all processes of the host share,
+// without overflow; 0, which is no deadline, when d <= 0.
 func after(d time.Duration) int64 {
+	if d <= 0 {
+		return 0
+	}
 	now := sys.Now()
 	if int64(d) > math.MaxInt64-now {
 		return math.MaxInt64
 	}
-	return max(now+int64(d), 1)
+	return now + int64(d)
 }
 
 // deliverer sends the calls of a Task or of a Client.
@@ -104,7 +93,7 @@ func (d deliverer) sync(ctx context.Context, r Runner, opts []CallOption) (Resul
 }
 
 func (d deliverer) one(ctx context.Context, typ protocol.Type, timeout time.Duration, r Runner, opts []CallOption) (client.Reply, error) {
-	call, err := newCall(ctx, typ, timeout, r, opts, d.registered)
+	call, err := newCall(typ, timeout, r, opts, d.registered)
 	if err != nil {
 		return client.Reply{}, err
 	}
@@ -121,7 +110,7 @@ func (d deliverer) many(ctx context.Context, typ protocol.Type, timeout time.Dur
 	calls := make([]client.Call, 0, len(rs))
 	place := make([]int, 0, len(rs))
 	for i, r := range rs {
-		call, err := newCall(ctx, typ, timeout, r, opts, d.registered)
+		call, err := newCall(typ, timeout, r, opts, d.registered)
 		if err != nil {
 			outcomes[i].Err = err
 			continue

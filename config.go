@@ -15,14 +15,13 @@ import (
 	"github.com/taskd-go/task/protocol"
 )
 
-// Limits and defaults of Config. The ranges are those of the task-pool document.
+// Limits of the task-pool document.
 const (
-	MaxWorkerNum   = 512
-	MaxSocketPath  = 100 // bytes; sun_path holds 104 on macOS and 108 on Linux
-	minPackageSize = protocol.MinPackageSize
-
-	defaultSyncTimeout = 3 * time.Second
+	MaxWorkerNum  = 512
+	MaxSocketPath = 100 // bytes; sun_path holds 104 on macOS and 108 on Linux
 )
+
+const defaultSyncTimeout = 3 * time.Second
 
 // A Config describes a pool. A zero field means its default. In a worker only
 // the functions, Tasks and ServerName count; the numbers and TempDir are the parent's.
@@ -128,7 +127,7 @@ func (c Config) checkNumbers() error {
 	}{
 		{"WorkerNum", int64(c.WorkerNum), 1, MaxWorkerNum},
 		{"MaxRunningNum", int64(c.MaxRunningNum), 1, math.MaxInt32},
-		{"MaxPackageSize", int64(c.MaxPackageSize), minPackageSize, math.MaxInt32},
+		{"MaxPackageSize", int64(c.MaxPackageSize), protocol.MinPackageSize, math.MaxInt32},
 		{"MaxTasksPerWorker", int64(c.MaxTasksPerWorker), 0, math.MaxInt32},
 		{"MaxWorkerMemory", c.MaxWorkerMemory, 0, math.MaxInt64},
 		{"MaxReplacing", int64(c.MaxReplacing), 1, MaxWorkerNum},

@@ -69,7 +69,7 @@ func ExampleDefine() {
 func ExampleError() {
 	pool, end := startExample()
 	defer end()
-	_, err := pool.Sync(context.Background(), Slow{For: time.Minute}, task.WithTimeout(50*time.Millisecond), task.WithCancel())
+	_, err := pool.Sync(context.Background(), Slow{For: 300 * time.Millisecond}, task.WithTimeout(20*time.Millisecond))
 	var e *task.Error
 	if errors.As(err, &e) {
 		fmt.Println(int(e.Status), e.Delivery)

@@ -19,7 +19,7 @@
 //   - The job did not run, for want of a free worker or otherwise: job.Defer with the error. No attempt is counted.
 //   - The hard limit stopped it: a retry with the reason "timeout".
 //   - Its process was lost: a retry with the reason "crashed".
-//   - The caller's context ended: a retry with that context's error, which a Runner defers as "interrupted".
+//   - The context ended: a retry with its error, which a Runner defers as "interrupted".
 //   - Anything else is the handler's own answer.
 //
 // # No overlap
@@ -30,6 +30,7 @@
 //
 // # Time limits
 //
-// The deadline of the context, which is the Runner's time limit, ends the handler's context in the worker. The hard
-// limit stops the process; let it be the longer one, or leave the Runner without a limit.
+// The end of the context, the Runner's time limit for one, ends the handler's context in the worker; what the handler
+// answers after that is lost. The hard limit stops the process; let it be the longer one, or leave the Runner
+// without a limit.
 package pooljob

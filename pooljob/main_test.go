@@ -86,7 +86,7 @@ func handler(jobType string, run func(context.Context, order) job.Result) job.Ha
 }
 
 // startPool starts a pool of one worker with one slot.
-func startPool(t *testing.T) *task.Task {
+func startPool(t testing.TB) *task.Task {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "pj") // short: a socket's path is
 	require.NoError(t, err)
@@ -107,7 +107,7 @@ func startPool(t *testing.T) *task.Task {
 	return pool
 }
 
-func newJob(t *testing.T, jobType string, o order, attempts int) job.Envelope {
+func newJob(t testing.TB, jobType string, o order, attempts int) job.Envelope {
 	t.Helper()
 	p := job.DefaultRetryPolicy()
 	p.MaxAttempts = attempts

@@ -37,7 +37,8 @@ func Register(reg *job.Registry) *Remote {
 }
 
 // Handlers returns, for each type of the registered handlers, a handler that runs the job in pool. hardLimit stops a
-// job's worker process that long after the job began; 0: only the pool's own TimeLimit does.
+// job's worker process that long after the job began; 0: only the pool's own TimeLimit does, and without one a handler
+// that is deaf to its context keeps its caller for as long as it runs.
 func (r *Remote) Handlers(pool task.Caller, hardLimit time.Duration) *job.Registry {
 	reg := &job.Registry{}
 	// Replace refuses an empty type only, and a registry holds none.
@@ -69,34 +70,12 @@ func (c *carrier) Handle(ctx context.Context, e job.Envelope) job.Result {
 	}
 	defer ticket.close()
 
-	// The deadline goes along as the soft limit, so the answer can still come after it. Any other end of ctx ends
-	// the call, and with it the handler's context.
-	calling, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	defer context.AfterFunc(ctx, func() {
-		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			cancel()
-		}
-	})()
-
-	a, err := c.remote.task.Sync(calling, c.pool, request{string(envelope), ticket.path()},
-		task.WithTimeout(0), task.WithWait(c.slotWait), task.WithCancel(), c.limits(ctx))
+	a, err := c.remote.task.Sync(ctx, c.pool, request{string(envelope), ticket.path()},
+		task.WithTimeout(0), task.WithWait(c.slotWait), task.WithCancel(), task.WithTimeLimit(0, c.hardLimit))
 	if err != nil {
 		return failed(ctx, ticket, err)
 	}
 	return a.result()
-}
-
-// limits gives the worker the time that ctx leaves as its soft limit, unless the hard one is earlier.
-func (c *carrier) limits(ctx context.Context) task.CallOption {
-	var soft time.Duration
-	if deadline, ok := ctx.Deadline(); ok {
-		soft = max(time.Until(deadline), 1)
-	}
-	if c.hardLimit > 0 && soft >= c.hardLimit {
-		soft = 0
-	}
-	return task.WithTimeLimit(soft, c.hardLimit)
 }
 
 // failed turns a failed call into a result, once the job is sure not to run any more.
@@ -105,18 +84,19 @@ func failed(ctx context.Context, ticket *ticket, err error) job.Result {
 	if !errors.As(err, &call) {
 		return job.Retry(err) // it ran, and its answer cannot be read
 	}
-	switch {
-	case call.Delivery == task.Ran:
-		return job.Retry(errors.New(call.Message))
-	case call.Delivery == task.MayHaveRun:
+	ended := ctx.Err() // and whether it is why the call failed; a crash or a time limit counts even then
+	mayHaveRun := call.Delivery == task.MayHaveRun
+	if mayHaveRun {
 		ticket.wait()
 	}
 	switch {
-	case call.Delivery == task.MayHaveRun && call.Status == task.ErrTask:
+	case call.Delivery == task.Ran:
+		return job.Retry(errors.New(call.Message))
+	case ended != nil && (!mayHaveRun || errors.Is(err, ended)):
+		return job.Retry(ended)
+	case mayHaveRun && call.Status == task.ErrTask: // by the hard limit
 		return job.Retry(&job.DeadError{Reason: job.ReasonTimeout, Err: err})
-	case ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return job.Retry(ctx.Err())
-	case call.Delivery == task.MayHaveRun:
+	case mayHaveRun:
 		return job.Retry(&job.DeadError{Reason: job.ReasonCrashed, Err: err})
 	case call.Status == task.ErrProcessBusy:
 		return job.Defer(busyDelay).WithErr(err)

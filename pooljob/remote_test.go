@@ -43,7 +43,7 @@ func untilSettled(t *testing.T, r *job.Runner, h job.Handler, e job.Envelope) (d
 	}
 }
 
-func handlerOf(t *testing.T, pool task.Caller, jobType string, hardLimit time.Duration) job.Handler {
+func handlerOf(t testing.TB, pool task.Caller, jobType string, hardLimit time.Duration) job.Handler {
 	t.Helper()
 	h, err := remote.Handlers(pool, hardLimit).Require(jobType)
 	require.NoError(t, err)
@@ -281,4 +281,15 @@ func TestAWorkerOfAnotherBuildDefersWhatItDoesNotKnow(t *testing.T) {
 	assert.ErrorContains(t, a.result().Err(), "answer")
 	_, err = worker{empty}.run(t.Context(), request{Envelope: string(e), Ticket: filepath.Join(t.TempDir(), "none")})
 	assert.True(t, errors.Is(err, errGivenUp))
+}
+
+func BenchmarkHandle(b *testing.B) {
+	h := handlerOf(b, startPool(b), "answer", time.Minute)
+	e := newJob(b, "answer", order{What: "success"}, 5)
+	b.ReportAllocs()
+	for b.Loop() {
+		if r := h.Handle(b.Context(), e); r.Kind() != job.KindSuccess {
+			b.Fatal(r.Err())
+		}
+	}
 }

@@ -29,6 +29,12 @@ func waits(t *testing.T, c *Chooser, ctx context.Context, d time.Duration) <-cha
 	return done
 }
 
+// goroutinesIn returns how many goroutines are in the function.
+func goroutinesIn(function string) int {
+	buf := make([]byte, 1<<20)
+	return strings.Count(string(buf[:runtime.Stack(buf, true)]), function)
+}
+
 func ended(t *testing.T, done <-chan pick) pick {
 	t.Helper()
 	select {
@@ -72,6 +78,7 @@ func TestAWaiterIsServed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			table, full, c := fullPool(t)
 			done := waits(t, c, context.Background(), time.Hour)
+			eventually(t, "it sleeps", func() bool { return goroutinesIn("sys.FutexWait(") == 1 })
 			free(t, table, full)
 			p := ended(t, done)
 			assert.True(t, p.ok)
@@ -139,10 +146,7 @@ func TestWaitersAreServedInOrder(t *testing.T) {
 func TestOneThreadWaitsForAll(t *testing.T) {
 	_, full, c := fullPool(t)
 	c.queue.recheck = defaultRecheck
-	sleepers := func() int {
-		buf := make([]byte, 1<<20)
-		return strings.Count(string(buf[:runtime.Stack(buf, true)]), "sharedstate.(*Chooser).watch(")
-	}
+	sleepers := func() int { return goroutinesIn("sharedstate.(*Chooser).watch(") }
 	var all []<-chan pick
 	for range 30 {
 		all = append(all, waits(t, c, context.Background(), time.Hour))

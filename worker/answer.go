@@ -21,8 +21,8 @@ func (s *Server) acceptedFrame(id, taskID uint64) *buffer {
 	return b
 }
 
-// resultFrame encodes the task's value. whole is false when it cannot be encoded
-// or is over the limit; the frame says so then.
+// resultFrame encodes the task's value. whole is false when it cannot be encoded or is over the
+// limit; the frame says so then.
 func (k *call) resultFrame() (b *buffer, whole bool) {
 	s := k.s
 	b = s.buffers.get(int(k.typ.large.Load()))

@@ -27,7 +27,9 @@ func (b *blob) OnException(_ context.Context, err error, _ Info) (any, bool, err
 
 func benchRig(b *testing.B) *rig {
 	return start(b, func(r *rig) {
+		r.slots = 64
 		r.cfg.MaxPackageSize = 4 << 20
+		r.cfg.OnDrift = func(records, running int) { b.Errorf("%d records, %d running", records, running) }
 		r.tasks["blob"] = func(payload []byte) (Task, error) {
 			var v blob
 			dec := msgpack.GetDecoder()
@@ -59,8 +61,8 @@ func roundTrip(b *testing.B, nc *net.UnixConn, frame, buf []byte) {
 	}
 }
 
-// One caller on a connection of its own. Allocations are the worker's: the client side makes none.
-// The task "nothing" decodes nothing, so what is left is the call's own cost.
+// One caller on a connection of its own. Allocations are the worker's: the client side makes
+// none. The task "nothing" decodes nothing, so what is left is the call's own cost.
 func BenchmarkCall(b *testing.B) {
 	for _, alone := range []bool{true, false} {
 		for _, size := range []int{0, 64, 1 << 10, 64 << 10, 1 << 20} {
@@ -134,7 +136,7 @@ func BenchmarkEcho(b *testing.B) {
 func BenchmarkShared(b *testing.B) {
 	r := benchRig(b)
 	p := r.dial()
-	const window = maxRunning
+	const window = 64
 	frame := frameOf(protocol.Package{ID: 1 << 20, Task: []byte("nothing")})
 	batch := bytes.Repeat(frame, window)
 	first := p.call(protocol.Package{ID: 1, Task: []byte("nothing")})

@@ -9,8 +9,8 @@ const smallBuffer = 64 << 10
 type buffer struct{ b []byte }
 
 // buffers keeps buffers for the next call. Small and large ones lie apart, so that one large
-// frame does not end up behind every small one; the garbage collector empties
-// both, so that nothing pins a large one for ever.
+// frame does not end up behind every small one; the garbage collector empties both, so that
+// nothing pins a large one for ever.
 type buffers struct{ small, large sync.Pool }
 
 // get returns an empty buffer, with room for size bytes if the pool has such a one.

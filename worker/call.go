@@ -11,9 +11,9 @@ import (
 	"github.com/taskd-go/task/sharedstate"
 )
 
-// A call is one admitted package: it holds a slot from newCall to settle. What
-// came of it is kept here and not in results of functions: a task that ends its
-// goroutine lets none of them return, and deferred functions finish the call.
+// A call is one admitted package: it holds a slot from newCall to settle. What came of it is
+// kept here and not in results of functions: a task that ends its goroutine lets none of them
+// return, and deferred functions finish the call.
 type call struct {
 	s       *Server
 	c       *conn
@@ -230,8 +230,8 @@ func (k *call) logPanic(err error) {
 	}
 }
 
-// guard runs f, which sets *err. A panic in it becomes a *PanicError there;
-// when f ends the goroutine, errGoexit stays there for the deferred functions of the caller.
+// guard runs f, which sets *err. A panic in it becomes a *PanicError there; when f ends the
+// goroutine, errGoexit stays there for the deferred functions of the caller.
 func guard(err *error, f func()) {
 	*err = errGoexit
 	defer func() {

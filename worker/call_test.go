@@ -24,8 +24,8 @@ type hostileError struct{}
 
 func (*hostileError) Error() string { panic("in Error") }
 
-// Each way in which a task can end, with what the caller gets and what counts, on a
-// goroutine of its own and on the connection's.
+// Each way in which a task can end, with what the caller gets and what counts, on a goroutine
+// of its own and on the connection's.
 func TestHowTasksEnd(t *testing.T) {
 	boom := errors.New("boom")
 	failing := func(context.Context, Info) (any, error) { return nil, boom }
@@ -157,10 +157,11 @@ func TestHowTasksEnd(t *testing.T) {
 	}
 }
 
-// slot_released_after_failure, and not twice: a worker of one slot goes on after every kind of end.
+// slot_released_after_failure, and not twice: a worker of one slot goes on after every kind of
+// end.
 func TestSlotIsReleasedOnce_Row3(t *testing.T) {
-	// swoole-src #657: each sync call subtracts one too many, the counter goes below zero.
-	// Any order of time-out, error, success and close changes running by exactly +1 -1.
+	// swoole-src #657: each sync call subtracts one too many, the counter goes below zero. Any
+	// order of time-out, error, success and close changes running by exactly +1 -1.
 	r := start(t, nil)
 	p := r.dial()
 	accepted := uint64(0)
@@ -235,7 +236,8 @@ func TestWhatATaskIsTold(t *testing.T) {
 	close(r.gate)
 }
 
-// async_id: an asynchronous call is answered as soon as it holds its slot, before the task ends.
+// async_id: an asynchronous call is answered as soon as it holds its slot, before the task
+// ends.
 func TestAsyncIsAnsweredBeforeTheRunEnds(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		t.Run(fmt.Sprintf("alone %t", alone), func(t *testing.T) {
@@ -276,7 +278,8 @@ func TestDeadlineDoesNotCutARunningTask(t *testing.T) {
 	require.Equal(t, count{accepted: 1, success: 1}, r.still())
 }
 
-// Black hole: failures of the worker itself are told after ten in a row; the task's own never are.
+// Black hole: failures of the worker itself are told after ten in a row; the task's own never
+// are.
 func TestSuspicion(t *testing.T) {
 	told := make(chan error, 1000)
 	r := start(t, func(r *rig) { r.cfg.OnSuspect = func(err error) { told <- err } })

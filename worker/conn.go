@@ -14,8 +14,8 @@ import (
 	"github.com/taskd-go/task/protocol"
 )
 
-// A conn is one connection. Its reading goroutine takes packages; whoever pays the last of what is
-// owed, that goroutine or a call, closes it.
+// A conn is one connection. Its reading goroutine takes packages; whoever pays the last of what
+// is owed, that goroutine or a call, closes it.
 type conn struct {
 	s      *Server
 	nc     *net.UnixConn
@@ -32,7 +32,8 @@ type conn struct {
 	midFrame bool
 }
 
-// serve reads until the connection's end. A task that runs on this goroutine may end it; another one goes on then.
+// serve reads until the connection's end. A task that runs on this goroutine may end it;
+// another one goes on then.
 func (c *conn) serve() {
 	done := false
 	defer func() {
@@ -90,8 +91,8 @@ func (c *conn) read() {
 	}
 }
 
-// take admits one package or refuses it, in the order of checks that the
-// protocol gives; false: nothing more is to be read.
+// take admits one package or refuses it, in the order of checks that the protocol gives; false:
+// nothing more is to be read.
 func (c *conn) take(body []byte, owned bool) bool {
 	s := c.s
 	c.open()
@@ -178,8 +179,8 @@ func (c *conn) readEnded(err error) {
 	}
 }
 
-// readFault returns the status that a reader's error stands for; 0: the stream
-// ended between two frames, or is lost.
+// readFault returns the status that a reader's error stands for; 0: the stream ended between
+// two frames, or is lost.
 func readFault(err error, frameTimeout time.Duration) (protocol.Status, string) {
 	var bad *protocol.Error
 	switch {
@@ -191,8 +192,8 @@ func readFault(err error, frameTimeout time.Duration) (protocol.Status, string) 
 	return protocol.StatusOK, ""
 }
 
-// shut makes the peer's writes fail and takes what it has written already: the peer then
-// is not stuck in a write and reads its answer, and closing does not reset the connection.
+// shut makes the peer's writes fail and takes what it has written already: the peer then is not
+// stuck in a write and reads its answer, and closing does not reset the connection.
 func (c *conn) shut() {
 	discard(c.nc, c.s.cfg.FrameTimeout)
 }
@@ -270,8 +271,8 @@ func (c *conn) setReadDeadline() {
 	_ = c.nc.SetReadDeadline(until)
 }
 
-// drain ends the reading of new packages. Where closing the reading side
-// is no barrier the peer is told first and may go on until it half-closes or the grace is over.
+// drain ends the reading of new packages. Where closing the reading side is no barrier the peer
+// is told first and may go on until it half-closes or the grace is over.
 func (c *conn) drain() {
 	if c.s.barrier {
 		// It fails on a connection that has ended.

@@ -59,7 +59,8 @@ func TestPipelining(t *testing.T) {
 	require.EqualValues(t, n-busy, c.success)
 }
 
-// gunicorn #3626: a late answer is given to the next caller. 10,000 mixed calls, matched by id: none gets another's.
+// gunicorn #3626: a late answer is given to the next caller. 10,000 mixed calls, matched by id:
+// none gets another's.
 func TestAnswersKeepTheirIDs_Row50(t *testing.T) {
 	r := start(t, nil)
 	const conns, rounds = 4, 50
@@ -128,7 +129,8 @@ func TestCallerThatGoesCutsNothing(t *testing.T) {
 	require.Equal(t, count{accepted: 2, success: 2}, r.still())
 }
 
-// josdejong/workerpool #418: one running task cannot be stopped. With the cancel mark its context ends with its caller.
+// josdejong/workerpool #418: one running task cannot be stopped. With the cancel mark its
+// context ends with its caller.
 func TestCancelMarkEndsTheContext_Row55(t *testing.T) {
 	mark := map[string]string{protocol.MetaCancel: "1"}
 	t.Run("with the connection", func(t *testing.T) {
@@ -171,7 +173,8 @@ func TestContextOfATask(t *testing.T) {
 	require.Equal(t, ErrShutdown.Error(), got.Text())
 }
 
-// A client that never reads is closed after the write's time limit; its tasks are not held up, and others neither.
+// A client that never reads is closed after the write's time limit; its tasks are not held up,
+// and others neither.
 func TestClientThatDoesNotRead(t *testing.T) {
 	r := newRig(t, nil)
 	r.server.answerTimeout = 100 * time.Millisecond

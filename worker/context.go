@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// A taskContext is a task's context. A context of the standard library behind it
-// is made only when someone looks: most tasks never do, and it costs more
-// than the rest of a small call.
+// A taskContext is a task's context. A context of the standard library behind it is made only
+// when someone looks: most tasks never do, and it costs more than the rest of a small call.
 type taskContext struct {
 	draining <-chan struct{} // the server's
 	deadline time.Time       // when it will end by itself; zero: not known
@@ -21,8 +20,8 @@ type taskContext struct {
 
 type drainingKey struct{}
 
-// Draining returns the channel that closes when the worker of a task's ctx
-// drains; nil outside a task.
+// Draining returns the channel that closes when the worker of a task's ctx drains; nil outside
+// a task.
 func Draining(ctx context.Context) <-chan struct{} {
 	c, _ := ctx.Value(drainingKey{}).(<-chan struct{})
 	return c
@@ -32,8 +31,8 @@ func (c *taskContext) Deadline() (time.Time, bool) { return c.deadline, !c.deadl
 func (c *taskContext) Done() <-chan struct{}       { return c.made().Done() }
 func (c *taskContext) Err() error                  { return c.made().Err() }
 
-// Value hands every other key to the inner context, so that context.Cause and
-// contexts derived from this one find what they know.
+// Value hands every other key to the inner context, so that context.Cause and contexts derived
+// from this one find what they know.
 func (c *taskContext) Value(key any) any {
 	if key == (drainingKey{}) {
 		return c.draining

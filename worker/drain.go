@@ -16,14 +16,15 @@ type drainState struct {
 	cut    error         // why the contexts have ended; nil: they have not
 }
 
-// Drain stops accepting: accepting becomes 0, then no more connections are accepted and stopped is closed, then each connection drains as
-// PROTOCOL.md says. Tasks go on, at most for within (negative: for ever); in its last second,
-// or last fifth if that is shorter, their contexts end with ErrDrain. At the end of within Serve
-// returns an error that lists what still runs. With end, what sits in the backlog is accepted and answered with -2 before
-// stopped is closed; a later call can still ask for it as long as stopped is open.
+// Drain stops accepting: accepting becomes 0, then no more connections are accepted and stopped
+// is closed, then each connection drains as PROTOCOL.md says. Tasks go on, at most for within
+// (negative: for ever); in its last second, or last fifth if that is shorter, their contexts
+// end with ErrDrain. At the end of within Serve returns an error that lists what still runs.
+// With end, what sits in the backlog is accepted and answered with -2 before stopped is closed;
+// a later call can still ask for it as long as stopped is open.
 //
-// A second call may shorten within, never lengthen it. Drain does not block
-// and is safe for concurrent use, before Serve too: Serve then begins with the drain.
+// A second call may shorten within, never lengthen it. Drain does not block and is safe for
+// concurrent use, before Serve too: Serve then begins with the drain.
 func (s *Server) Drain(within time.Duration, end bool) (stopped <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,8 +77,8 @@ func (s *Server) noticeEmpty() {
 	}
 }
 
-// refuseBacklog answers, at the end of the pool, what waits in the listener's backlog. wait returns
-// when the last of it is answered.
+// refuseBacklog answers, at the end of the pool, what waits in the listener's backlog. wait
+// returns when the last of it is answered.
 func (s *Server) refuseBacklog() (wait func()) {
 	if !s.atEnd() {
 		return func() {}
@@ -137,8 +138,8 @@ func (s *Server) awaitEnd() error {
 	}
 }
 
-// abandon closes the connections and returns an error that names the tasks which did not
-// end in time. Where none runs, all that is lost is answers that a client did not take.
+// abandon closes the connections and returns an error that names the tasks which did not end in
+// time. Where none runs, all that is lost is answers that a client did not take.
 func (s *Server) abandon() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -56,8 +56,9 @@ func TestDrainOfAnIdleConnection(t *testing.T) {
 	require.NoError(t, r.ended())
 }
 
-// gunicorn #3661: the connection count leaks on every close that the server starts; shutdown waits the full grace.
-// Drain right after 1,000 calls ended by the server, by the client, by time-out: it returns at once.
+// gunicorn #3661: the connection count leaks on every close that the server starts; shutdown
+// waits the full grace. Drain right after 1,000 calls ended by the server, by the client, by
+// time-out: it returns at once.
 func TestDrainReturnsAtOnce_Row7(t *testing.T) {
 	r := start(t, func(r *rig) { r.cfg.FrameTimeout = 20 * time.Millisecond })
 	for i := range 1000 {
@@ -109,7 +110,8 @@ func TestDrainAnswersWhatRuns(t *testing.T) {
 	}
 }
 
-// What the worker had not read when the drain began is read to the end, run or refused, and answered.
+// What the worker had not read when the drain began is read to the end, run or refused, and
+// answered.
 func TestDrainReadsWhatIsBuffered(t *testing.T) {
 	r := start(t, nil)
 	p := r.dial()
@@ -136,8 +138,8 @@ func TestDrainReadsWhatIsBuffered(t *testing.T) {
 	r.still()
 }
 
-// gunicorn #2409: a stop resets connections that wait. Under constant load a drain loses no package: each was answered,
-// or is above the notice's id, or could not be written.
+// gunicorn #2409: a stop resets connections that wait. Under constant load a drain loses no
+// package: each was answered, or is above the notice's id, or could not be written.
 func TestDrainUnderLoadLosesNothing_Row58(t *testing.T) {
 	for range 5 {
 		r := start(t, nil)
@@ -194,7 +196,8 @@ func untilNotice(p *peer) error {
 	return nil
 }
 
-// The worker says who of its tasks did not end; their contexts ended a fifth of the limit before.
+// The worker says who of its tasks did not end; their contexts ended a fifth of the limit
+// before.
 func TestDrainIsBounded_Row55(t *testing.T) {
 	r := start(t, nil)
 	p := r.dial()
@@ -276,7 +279,8 @@ func TestBacklogIsLeftToTheSuccessor(t *testing.T) {
 	require.NoError(t, <-served)
 }
 
-// At the end of the pool every package in the backlog is answered with -2, before the worker says that it has stopped.
+// At the end of the pool every package in the backlog is answered with -2, before the worker
+// says that it has stopped.
 func TestEndOfThePoolRefusesTheBacklog(t *testing.T) {
 	r := newRig(t, nil)
 	waiting := backlog(r)
@@ -333,7 +337,8 @@ func refused(t *testing.T, peers []*peer) {
 	}
 }
 
-// Where closing the reading side is no barrier, the peer is told first; what it still sends until it half-closes is run.
+// Where closing the reading side is no barrier, the peer is told first; what it still sends
+// until it half-closes is run.
 func TestDrainWithoutABarrier(t *testing.T) {
 	soft := func(r *rig) { r.cfg.DrainGrace = 100 * time.Millisecond }
 	begin := func(t *testing.T) (*rig, *peer) {

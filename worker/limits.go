@@ -69,8 +69,8 @@ func (s *Server) arm(t int64) {
 	}
 }
 
-// runWatch keeps time limits and audits until end is closed. One timer serves all; it is not armed
-// while nothing runs.
+// runWatch keeps time limits and audits until end is closed. One timer serves all; it is not
+// armed while nothing runs.
 func (s *Server) runWatch(end <-chan struct{}) {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
@@ -134,9 +134,9 @@ func (s *Server) sweep(now int64) (next int64) {
 	return next
 }
 
-// softLimit ends the task's context and tells the parent what the worker was doing.
-// Neither a parent nor a client that is stuck may hold up the watch: what waits
-// for them has a goroutine of its own, here and in hardLimit.
+// softLimit ends the task's context and tells the parent what the worker was doing. Neither a
+// parent nor a client that is stuck may hold up the watch: what waits for them has a goroutine
+// of its own, here and in hardLimit.
 func (s *Server) softLimit(k *call) {
 	k.ctx.end(ErrSoftLimit)
 	limit := time.Duration(k.soft - k.started)
@@ -148,8 +148,8 @@ func (s *Server) softLimit(k *call) {
 	}
 }
 
-// hardLimit answers the caller at once. The task keeps its slot: it stays in running
-// until it ends by itself, or with the process, as lost.
+// hardLimit answers the caller at once. The task keeps its slot: it stays in running until it
+// ends by itself, or with the process, as lost.
 func (s *Server) hardLimit(k *call) {
 	s.cfg.Row.SetAccepting(false)
 	limit := time.Duration(k.hard - k.started)

@@ -33,7 +33,8 @@ func limited(soft, hard chan passed) func(*rig) {
 }
 
 // riverqueue/river #1097: a task ignores its context; the slot is gone for ever, nobody knows.
-// After the soft limit there are an event and a dump, after the hard limit the caller has its answer and the parent knows.
+// After the soft limit there are an event and a dump, after the hard limit the caller has its
+// answer and the parent knows.
 func TestLimitsAreTold_Row56(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		t.Run(fmt.Sprintf("alone %t", alone), func(t *testing.T) {
@@ -66,7 +67,8 @@ func TestLimitsAreTold_Row56(t *testing.T) {
 	}
 }
 
-// roadrunner #560: the hard limit does not kill. A busy loop that never yields: the caller has its -5 in 400 ms.
+// roadrunner #560: the hard limit does not kill. A busy loop that never yields: the caller has
+// its -5 in 400 ms.
 func TestHardLimitOfABusyLoop_Row54(t *testing.T) {
 	soft, hard := make(chan passed, 10), make(chan passed, 10)
 	r := start(t, func(r *rig) {
@@ -89,8 +91,8 @@ func TestHardLimitOfABusyLoop_Row54(t *testing.T) {
 	r.still()
 }
 
-// WeKnora #3462: the slot of a cancelled task that ignores its context never returns, unseen. It stays in
-// running, among the in-flight records, and is freed by its end.
+// WeKnora #3462: the slot of a cancelled task that ignores its context never returns, unseen.
+// It stays in running, among the in-flight records, and is freed by its end.
 func TestStuckTaskIsVisible_Row9(t *testing.T) {
 	soft, hard := make(chan passed, 10), make(chan passed, 10)
 	r := start(t, limited(soft, hard))
@@ -127,8 +129,8 @@ func TestSoftLimitEndsTheContext(t *testing.T) {
 	}
 }
 
-// apache/iggy PR #3429: a duration of zero means "disabled" in the configuration but "fail now" in the code.
-// Zero and negative limits are none, huge ones do not overflow.
+// apache/iggy PR #3429: a duration of zero means "disabled" in the configuration but "fail now"
+// in the code. Zero and negative limits are none, huge ones do not overflow.
 func TestZeroLimitIsNone_Row53(t *testing.T) {
 	const forever = 1<<63 - 1
 	for name, tt := range map[string]struct {
@@ -146,7 +148,8 @@ func TestZeroLimitIsNone_Row53(t *testing.T) {
 	}
 }
 
-// apache amoro PR #4296: counters drift. The audit compares the in-flight records with running every second, while tasks run.
+// apache amoro PR #4296: counters drift. The audit compares the in-flight records with running
+// every second, while tasks run.
 func TestAuditFindsDrift_Row10(t *testing.T) {
 	drift := make(chan [2]int, 10)
 	r := start(t, func(r *rig) { r.cfg.OnDrift = func(records, running int) { drift <- [2]int{records, running} } })
@@ -166,7 +169,8 @@ func TestAuditFindsDrift_Row10(t *testing.T) {
 	require.LessOrEqual(t, len(drift), 1)
 }
 
-// A worker out of descriptors goes on accepting once it has some; the connection waits in the backlog.
+// A worker out of descriptors goes on accepting once it has some; the connection waits in the
+// backlog.
 func TestAcceptWithoutDescriptors(t *testing.T) {
 	suspect := make(chan error, 100)
 	r := start(t, func(r *rig) { r.cfg.OnSuspect = func(err error) { suspect <- err } })

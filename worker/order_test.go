@@ -18,8 +18,8 @@ import (
 
 func header(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
 
-// The checks of a package, in their order: what is refused, what that counts, and
-// what becomes of the connection. Each case that breaks two rules gets the status of the earlier one.
+// The checks of a package, in their order: what is refused, what that counts, and what becomes
+// of the connection. Each case that breaks two rules gets the status of the earlier one.
 func TestOrderOfChecks(t *testing.T) {
 	past := func() int64 { return sys.Now() - 1 }
 	full := func(r *rig, p *peer) {
@@ -225,8 +225,8 @@ func TestTooLargeFrameIsReadable(t *testing.T) {
 	p.closed()
 }
 
-// goridge/RR socket factory: one bad hello ends the accept loop for ever.
-// Connect and send garbage / nothing 1,000 times: the next good call works at once.
+// goridge/RR socket factory: one bad hello ends the accept loop for ever. Connect and send
+// garbage / nothing 1,000 times: the next good call works at once.
 func TestGarbageHellos_Row78(t *testing.T) {
 	r := start(t, func(r *rig) { r.cfg.FrameTimeout = 100 * time.Millisecond })
 	var silent []*peer
@@ -252,7 +252,8 @@ func TestGarbageHellos_Row78(t *testing.T) {
 	r.still()
 }
 
-// celery #10462: a huge message's error blocks the whole pool. 2 MiB garbage frames: the worker stays healthy.
+// celery #10462: a huge message's error blocks the whole pool. 2 MiB garbage frames: the worker
+// stays healthy.
 func TestGarbageFrames_Row70(t *testing.T) {
 	r := start(t, nil)
 	p := r.dial()
@@ -301,8 +302,8 @@ func TestHalfAFrameThenTheEnd(t *testing.T) {
 	p.closed()
 }
 
-// vmihailenco/msgpack #401: a 5-byte input allocates gigabytes or panics. A header that claims 64 Mi elements and
-// 1.9 MB of nested arrays get -4 and cost no more than four times the frame.
+// vmihailenco/msgpack #401: a 5-byte input allocates gigabytes or panics. A header that claims
+// 64 Mi elements and 1.9 MB of nested arrays get -4 and cost no more than four times the frame.
 func TestHostileBodies_Row71(t *testing.T) {
 	const size = 1900 << 10
 	for name, body := range map[string][]byte{

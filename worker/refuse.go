@@ -25,9 +25,9 @@ type refuser struct {
 	wg       sync.WaitGroup
 }
 
-// Refuse accepts everything that sits in l's backlog and answers every package in
-// it with -2, then returns; for an index whose worker is gone at the end of the
-// pool. It takes at most within. l stays open, without a deadline.
+// Refuse accepts everything that sits in l's backlog and answers every package in it with -2,
+// then returns; for an index whose worker is gone at the end of the pool. It takes at most
+// within. l stays open, without a deadline.
 func Refuse(l *net.UnixListener, index int, maxPackageSize int, within time.Duration) {
 	s := &Server{cfg: Config{Index: index}, log: slog.Default()}
 	r := &refuser{
@@ -60,8 +60,8 @@ func (r *refuser) backlog(l *net.UnixListener, within time.Duration) {
 	}
 }
 
-// refuse answers what has come on nc. An error of the connection ends it: nobody
-// is there to be answered.
+// refuse answers what has come on nc. An error of the connection ends it: nobody is there to be
+// answered.
 func (r *refuser) refuse(nc *net.UnixConn) {
 	defer nc.Close()
 	if nc.SetDeadline(time.Now().Add(r.grace)) != nil || !r.admits(nc) {

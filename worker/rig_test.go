@@ -54,6 +54,7 @@ type rig struct {
 	served chan error
 	log    *syncBuffer
 
+	slots   int           // of the worker
 	entered chan Info     // each run of "block" says so
 	gate    chan struct{} // what "block" waits for
 	tasks   map[string]Decoder
@@ -70,6 +71,7 @@ func newRig(t testing.TB, change func(*rig)) *rig {
 		t:       t,
 		served:  make(chan error, 1),
 		log:     &syncBuffer{},
+		slots:   maxRunning,
 		entered: make(chan Info, 1000),
 		gate:    make(chan struct{}),
 		tasks:   map[string]Decoder{},
@@ -91,12 +93,11 @@ func newRig(t testing.TB, change func(*rig)) *rig {
 		Logger: slog.New(slog.NewTextHandler(r.log, nil)),
 	}
 	r.register()
-	slots := maxRunning
 	if change != nil {
 		change(r)
 	}
 	var err error
-	r.table, err = sharedstate.Create(1, slots)
+	r.table, err = sharedstate.Create(1, r.slots)
 	require.NoError(t, err)
 	r.row, err = r.table.Allocate(0, 7)
 	require.NoError(t, err)
@@ -270,7 +271,8 @@ func frameOf(p protocol.Package) []byte {
 	return f
 }
 
-// send writes packages in one write; those without an id get the next one. It returns the last id.
+// send writes packages in one write; those without an id get the next one. It returns the last
+// id.
 func (p *peer) send(ps ...protocol.Package) uint64 {
 	p.t.Helper()
 	var out []byte

@@ -6,8 +6,8 @@ import "sync"
 const maxIdleRunners = 256
 
 // runners runs calls, each on a goroutine of its own. A goroutine that has done its call is
-// kept for the next one, the last to fall idle first: its stack has grown already
-// and is warm. An idle one waits on its channel and costs nothing else.
+// kept for the next one, the last to fall idle first: its stack has grown already and is warm.
+// An idle one waits on its channel and costs nothing else.
 type runners struct {
 	mu     sync.Mutex
 	idle   []chan *call

@@ -97,8 +97,8 @@ func (s *Server) Cut(cause error) {
 	s.endContexts(cause, func(*call) bool { return true })
 }
 
-// callerGone ends the contexts of the calls that are to end with their caller. When the
-// worker drains it has closed its reading side itself and cannot tell.
+// callerGone ends the contexts of the calls that are to end with their caller. When the worker
+// drains it has closed its reading side itself and cannot tell.
 func (s *Server) callerGone(c *conn) {
 	if s.isDraining() {
 		return
@@ -106,8 +106,8 @@ func (s *Server) callerGone(c *conn) {
 	s.endContexts(ErrCaller, func(k *call) bool { return k.cancel && k.c == c })
 }
 
-// audit compares the in-flight records with the row's running. Both change under it: only a difference that
-// stays is one.
+// audit compares the in-flight records with the row's running. Both change under it: only a
+// difference that stays is one.
 func (s *Server) audit() {
 	var records, running int
 	for range auditLooks {

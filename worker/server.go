@@ -16,8 +16,8 @@ import (
 	"github.com/taskd-go/task/sharedstate"
 )
 
-// Config is what a Server needs. The functions run in the worker, on its own
-// goroutines, must be safe for concurrent use, and should not block.
+// Config is what a Server needs. The functions run in the worker, on its own goroutines, must
+// be safe for concurrent use, and should not block.
 type Config struct {
 	Index          int
 	Generation     uint64
@@ -29,20 +29,20 @@ type Config struct {
 	DrainGrace     time.Duration     // for a client's half-close, where closing the reading side is no barrier; 0: 1 s
 	SoftTimeLimit  time.Duration     // 0: none
 	TimeLimit      time.Duration     // 0: none
-	// Lookup finds a task type: ok false when it is unknown or not allowed, why
-	// says which. A type that was found once is not looked up again.
+	// Lookup finds a task type: ok false when it is unknown or not allowed, why says which. A
+	// type that was found once is not looked up again.
 	Lookup func(name []byte) (d Decoder, ok bool, why string)
 	// OnException is told of failures that no task handler settled; nil: only logged.
 	OnException func(Failure)
 	Logger      *slog.Logger // nil: slog.Default
-	// OnSoftLimit and OnHardLimit tell the parent, at most once a task each, and may
-	// block. dump is what all goroutines were doing, at most 256 KiB.
+	// OnSoftLimit and OnHardLimit tell the parent, at most once a task each, and may block.
+	// dump is what all goroutines were doing, at most 256 KiB.
 	OnSoftLimit func(taskID uint64, task string, limit time.Duration, dump []byte)
 	OnHardLimit func(taskID uint64, task string, limit time.Duration)
 	// OnDrift is told when the in-flight records and the row's running disagree.
 	OnDrift func(records, running int)
-	// OnSuspect is told of ten failures in a row that are the worker's own, and
-	// of each ten more; suspect.go says what counts.
+	// OnSuspect is told of ten failures in a row that are the worker's own, and of each ten
+	// more; suspect.go says what counts.
 	OnSuspect func(last error)
 }
 
@@ -117,9 +117,8 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Ready sets the row to accepting: from now on, once the parent has made it
-// current, clients may choose it. No connection is accepted yet. After Drain it
-// does nothing.
+// Ready sets the row to accepting: from now on, once the parent has made it current, clients
+// may choose it. No connection is accepted yet. After Drain it does nothing.
 func (s *Server) Ready() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,10 +127,10 @@ func (s *Server) Ready() {
 	}
 }
 
-// Serve calls listen again on the inherited socket and accepts until Drain. It
-// returns when the drain is complete: last answers sent, connections closed, no
-// goroutine left. The error names what still ran at the drain's limit; those
-// tasks run on, and use the row and the table, until the process ends. Serve is called once.
+// Serve calls listen again on the inherited socket and accepts until Drain. It returns when the
+// drain is complete: last answers sent, connections closed, no goroutine left. The error names
+// what still ran at the drain's limit; those tasks run on, and use the row and the table, until
+// the process ends. Serve is called once.
 func (s *Server) Serve() error {
 	watchEnd := make(chan struct{})
 	s.wg.Go(func() { s.runWatch(watchEnd) })
@@ -153,9 +152,9 @@ func (s *Server) Serve() error {
 	return errors.Join(lost, err)
 }
 
-// accept takes connections until the drain begins. It does nothing with them
-// itself: one that says nothing, or garbage, holds up nobody. An error that may pass, such as
-// a lack of descriptors, is waited out; the connections stay in the backlog.
+// accept takes connections until the drain begins. It does nothing with them itself: one that
+// says nothing, or garbage, holds up nobody. An error that may pass, such as a lack of
+// descriptors, is waited out; the connections stay in the backlog.
 func (s *Server) accept() error {
 	if s.isDraining() && !s.atEnd() {
 		return nil

@@ -13,11 +13,11 @@ const (
 	suspectWithin = time.Millisecond // and as fast as this, or they do not attract calls
 )
 
-// A worker that fails everything at once looks idle, and draws ever more calls. These failures are its own
-// and not the task's doing: a connection that cannot be accepted, or whose peer cannot
-// be told; a decoder that panics; a task that failed, within 1 ms, because
-// the process or the system ran out of descriptors or memory. A task that ends
-// in any other way shows that the worker works.
+// A worker that fails everything at once looks idle, and draws ever more calls. These failures
+// are its own and not the task's doing: a connection that cannot be accepted, or whose peer
+// cannot be told; a decoder that panics; a task that failed, within 1 ms, because the process
+// or the system ran out of descriptors or memory. A task that ends in any other way shows that
+// the worker works.
 
 // judge counts the end of a call whose error is err.
 func (s *Server) judge(k *call, err error) {

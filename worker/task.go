@@ -18,8 +18,8 @@ type Info struct {
 // A Task is a decoded package, ready to run.
 type Task interface {
 	Run(ctx context.Context, info Info) (any, error)
-	// OnException answers for a failed Run; handled is false when the task has no handler of its own.
-	// With handled and no failure, v is the call's result.
+	// OnException answers for a failed Run; handled is false when the task has no handler of
+	// its own. With handled and no failure, v is the call's result.
 	OnException(ctx context.Context, err error, info Info) (v any, handled bool, failure error)
 }
 

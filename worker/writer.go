@@ -16,9 +16,8 @@ const (
 	sendBuffer    = 1 << 20          // SO_SNDBUF of a connection that carries large frames
 )
 
-// A writer puts answers on a connection. Whoever finds nobody writing writes,
-// for all that add theirs meanwhile: answers of several tasks share a write.
-// Safe for concurrent use.
+// A writer puts answers on a connection. Whoever finds nobody writing writes, for all that add
+// theirs meanwhile: answers of several tasks share a write. Safe for concurrent use.
 type writer struct {
 	nc      *net.UnixConn
 	raw     syscall.RawConn
@@ -57,8 +56,9 @@ func (w *writer) init(nc *net.UnixConn, buffers *buffers, timeout time.Duration)
 	return err
 }
 
-// send queues the frame b and gives it back to its pool in the end. When nobody writes it writes, and
-// returns when nothing is queued any more; crowd says that others are about to send, for which it yields once.
+// send queues the frame b and gives it back to its pool in the end. When nobody writes it
+// writes, and returns when nothing is queued any more; crowd says that others are about to
+// send, for which it yields once.
 func (w *writer) send(b *buffer, crowd bool) {
 	w.mu.Lock()
 	if w.failed {
@@ -150,8 +150,8 @@ func (w *writer) batch(frames []*buffer) error {
 	return w.write(w.out)
 }
 
-// write tries once without a deadline: setting one costs more than it is worth
-// but for a socket that is full.
+// write tries once without a deadline: setting one costs more than it is worth but for a socket
+// that is full.
 func (w *writer) write(p []byte) error {
 	if len(p) == 0 {
 		return nil

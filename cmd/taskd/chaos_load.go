@@ -1,14 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -19,17 +16,26 @@ import (
 type stressor struct {
 	Markers string        // file of markers; empty: leave none
 	ID      int64         // which marker is ours
-	Do      string        // see stress
+	Do      string        // see run
 	For     time.Duration // how long
 	Size    int           // bytes to return
 }
 
-// stress leaves its marker and does what it is told.
-func stress(ctx context.Context, s stressor) ([]byte, error) {
+// A stressed worker has the markers open from its first task on.
+type stressed struct {
+	once    sync.Once
+	markers *markers
+	err     error
+}
+
+// run leaves the task's marker and does what it is told.
+func (w *stressed) run(ctx context.Context, s stressor) ([]byte, error) {
 	if s.Markers != "" {
-		if err := mark(s.Markers, s.ID); err != nil {
-			return nil, err
+		w.once.Do(func() { w.markers, w.err = openMarkers(s.Markers) })
+		if w.err != nil {
+			return nil, w.err
 		}
+		w.markers.set(s.ID)
 	}
 	switch s.Do {
 	case "return":
@@ -54,50 +60,33 @@ func stress(ctx context.Context, s stressor) ([]byte, error) {
 	return make([]byte, s.Size), nil
 }
 
-// markers is a file with a byte per call, which its task sets when it begins. What
-// was written stays when the writer is killed.
-type markers struct{ f *os.File }
-
-func newMarkers(path string) (*markers, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	return &markers{f}, err
-}
-
-func (m *markers) close() { m.f.Close() }
-
-func mark(path string, id int64) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	_, err = f.WriteAt([]byte{1}, id)
-	return err
-}
-
-// ran tells whether a task has left its marker.
-func (m *markers) ran(id int64) bool {
-	var b [1]byte
-	n, _ := m.f.ReadAt(b[:], id)
-	return n == 1 && b[0] == 1
-}
-
 // A claim is what an answer says of its task.
 type claim uint8
 
 const (
-	claimsRan claim = iota
-	claimsNotRun
-	claimsAccepted
-	maybeLost // may have run: its worker was lost
-	maybeLate // may have run: the time was up
+	ran claim = iota
+	notRun
+	mayHaveRun
+	accepted
 )
+
+func (c claim) String() string {
+	return [...]string{ran: "ran", notRun: "not run", mayHaveRun: "may have run", accepted: "accepted"}[c]
+}
+
+// A verdict is how a call was answered.
+type verdict struct {
+	status task.Status // 0: success
+	claim  claim
+	late   bool // its time was up; a -7 that is not late was lost with its worker
+}
+
+func (v verdict) lost() bool { return v.status == task.ErrSockTimeout && !v.late }
 
 // An answer is what one call came to.
 type answer struct {
-	id     int64
-	claim  claim
-	status task.Status // 0: success
+	id int64
+	verdict
 }
 
 // A caller makes one call after another.
@@ -119,12 +108,10 @@ func newCaller(c *chaos, i int) *caller {
 }
 
 func (c *caller) run(ctx context.Context) []answer {
-	for ctx.Err() == nil {
-		id := c.next
-		c.next += c.step
-		claim, status := c.call(id)
-		c.answers = append(c.answers, answer{id, claim, status})
-		if status == task.ErrProcessBusy {
+	for ; ctx.Err() == nil && c.next < maxMarkers; c.next += c.step {
+		v := c.call(c.next)
+		c.answers = append(c.answers, answer{c.next, v})
+		if v.status == task.ErrProcessBusy {
 			pause(ctx, time.Millisecond) // no worker is there just now
 		}
 	}
@@ -133,8 +120,8 @@ func (c *caller) run(ctx context.Context) []answer {
 
 // call makes one call of a random kind, with a deadline of its own so that the
 // end of the storm does not cut it.
-func (c *caller) call(id int64) (claim, task.Status) {
-	s := stressor{Markers: c.markers.f.Name(), ID: id, Do: "return"}
+func (c *caller) call(id int64) verdict {
+	s := stressor{Markers: c.markers.path, ID: id, Do: "return"}
 	timeout := 10 * time.Second
 	var options []task.CallOption
 	async := false
@@ -168,27 +155,26 @@ func (c *caller) call(id int64) (claim, task.Status) {
 	options = append(options, task.WithTimeout(timeout))
 	if async {
 		_, err := c.task.Async(context.Background(), c.pool, s, options...)
-		return judge(err, claimsAccepted)
+		return judge(err, accepted)
 	}
 	_, err := c.task.Sync(context.Background(), c.pool, s, options...)
-	return judge(err, claimsRan)
+	return judge(err, ran)
 }
 
-func judge(err error, success claim) (claim, task.Status) {
+func judge(err error, success claim) verdict {
 	var failed *task.Error
 	if !errors.As(err, &failed) {
-		return success, 0
+		return verdict{claim: success}
 	}
-	switch {
-	case failed.Delivery == task.NotRun:
-		return claimsNotRun, failed.Status
-	case failed.Delivery == task.Ran:
-		return claimsRan, failed.Status
-	case errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded):
-		return maybeLate, failed.Status
-	default:
-		return maybeLost, failed.Status
+	v := verdict{status: failed.Status, claim: mayHaveRun}
+	switch failed.Delivery {
+	case task.NotRun:
+		v.claim = notRun
+	case task.Ran:
+		v.claim = ran
 	}
+	v.late = errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
+	return v
 }
 
 // pause waits for d or until ctx ends.
@@ -198,62 +184,5 @@ func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
-	}
-}
-
-// A tally collects the answers of all callers.
-type tally struct {
-	mu      sync.Mutex
-	answers []answer
-}
-
-func newTally() *tally { return &tally{} }
-
-func (t *tally) add(answers []answer) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.answers = append(t.answers, answers...)
-}
-
-// claimText says a claim as the report does.
-var claimText = [...]string{
-	claimsRan: "ran", claimsNotRun: "not run", claimsAccepted: "accepted",
-	maybeLost: "may have run, worker lost", maybeLate: "may have run, time up",
-}
-
-// report prints the answers by status and claim, and holds each claim against its
-// marker. The pool has ended by now, so nothing will run later.
-func (t *tally) report(c *chaos) {
-	type kind struct {
-		status task.Status
-		claim  claim
-	}
-	type sum struct{ all, ran int }
-	sums := make(map[kind]*sum)
-	for _, a := range t.answers {
-		k := kind{a.status, a.claim}
-		if sums[k] == nil {
-			sums[k] = new(sum)
-		}
-		sums[k].all++
-		if c.markers.ran(a.id) {
-			sums[k].ran++
-		}
-	}
-	kinds := slices.SortedFunc(maps.Keys(sums), func(a, b kind) int {
-		return cmp.Or(cmp.Compare(b.status, a.status), cmp.Compare(a.claim, b.claim))
-	})
-	fmt.Fprintf(c.out, "calls: %d\n", len(t.answers))
-	for _, k := range kinds {
-		s := sums[k]
-		fmt.Fprintf(c.out, "  status %2d, %-26s %9d, of which %d had run\n", k.status, claimText[k.claim], s.all, s.ran)
-		switch {
-		case k.claim == claimsNotRun && s.ran > 0:
-			c.offf("%d calls with status %d were answered \"not run\", and had run", s.ran, k.status)
-		case k.claim == claimsRan && s.ran < s.all:
-			c.offf("%d calls with status %d were answered as if they had run, and had not", s.all-s.ran, k.status)
-		case k.claim == maybeLost:
-			fmt.Fprintf(c.out, "  %.1f %% of the lost calls that may have run never ran (aim: under 2 %%)\n", 100*float64(s.all-s.ran)/float64(s.all))
-		}
 	}
 }

@@ -27,7 +27,10 @@ func TestAnswersAreHeldAgainstTheirMarkers(t *testing.T) {
 	m, err := newMarkers(path)
 	require.NoError(t, err)
 	defer m.close()
-	require.NoError(t, mark(path, 3))
+	other, err := openMarkers(path)
+	require.NoError(t, err)
+	other.set(3)
+	require.NoError(t, other.close())
 	assert.True(t, m.ran(3))
 	for _, id := range []int64{0, 2, 4, 1 << 20} {
 		assert.False(t, m.ran(id), id)
@@ -37,19 +40,19 @@ func TestAnswersAreHeldAgainstTheirMarkers(t *testing.T) {
 		answer answer
 		off    bool
 	}{
-		"ran, and did":                  {answer{3, claimsRan, 0}, false},
-		"ran, but did not":              {answer{4, claimsRan, 0}, true},
-		"not run, and did not":          {answer{4, claimsNotRun, task.ErrProcessBusy}, false},
-		"not run, but did":              {answer{3, claimsNotRun, task.ErrSockTimeout}, true},
-		"accepted, and lost later":      {answer{4, claimsAccepted, 0}, false},
-		"may have run, and did":         {answer{3, maybeLost, task.ErrSockTimeout}, false},
-		"may have run, but did not":     {answer{4, maybeLost, task.ErrSockTimeout}, false},
-		"may have run, late, and ran":   {answer{3, maybeLate, task.ErrSockTimeout}, false},
-		"may have run, late, never ran": {answer{4, maybeLate, task.ErrSockTimeout}, false},
+		"ran, and did":                  {answer{3, verdict{0, ran, false}}, false},
+		"ran, but did not":              {answer{4, verdict{0, ran, false}}, true},
+		"not run, and did not":          {answer{4, verdict{task.ErrProcessBusy, notRun, false}}, false},
+		"not run, but did":              {answer{3, verdict{task.ErrSockTimeout, notRun, false}}, true},
+		"accepted, and lost later":      {answer{4, verdict{0, accepted, false}}, false},
+		"may have run, and did":         {answer{3, verdict{task.ErrSockTimeout, mayHaveRun, false}}, false},
+		"may have run, but did not":     {answer{4, verdict{task.ErrSockTimeout, mayHaveRun, false}}, false},
+		"may have run, late, and ran":   {answer{3, verdict{task.ErrSockTimeout, mayHaveRun, true}}, false},
+		"may have run, late, never ran": {answer{4, verdict{task.ErrSockTimeout, mayHaveRun, true}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c2 := &chaos{out: &bounded{}, markers: m}
-			calls := newTally()
+			calls := new(tally)
 			calls.add([]answer{c.answer})
 			calls.report(c2)
 			assert.Equal(t, c.off, len(c2.off) > 0, c2.off)
@@ -59,19 +62,16 @@ func TestAnswersAreHeldAgainstTheirMarkers(t *testing.T) {
 
 func TestErrorsAreJudgedByTheirDelivery(t *testing.T) {
 	for name, c := range map[string]struct {
-		err    error
-		claim  claim
-		status task.Status
+		err  error
+		want verdict
 	}{
-		"success":           {nil, claimsRan, 0},
-		"not run":           {&task.Error{Status: task.ErrProcessBusy, Delivery: task.NotRun}, claimsNotRun, task.ErrProcessBusy},
-		"ran":               {&task.Error{Status: task.ErrTask, Delivery: task.Ran}, claimsRan, task.ErrTask},
-		"its worker died":   {&task.Error{Status: task.ErrSockTimeout, Err: errors.New("EOF")}, maybeLost, task.ErrSockTimeout},
-		"its time was up":   {&task.Error{Status: task.ErrSockTimeout, Err: os.ErrDeadlineExceeded}, maybeLate, task.ErrSockTimeout},
-		"its context ended": {&task.Error{Status: task.ErrSockTimeout, Err: context.DeadlineExceeded}, maybeLate, task.ErrSockTimeout},
+		"success":           {nil, verdict{0, ran, false}},
+		"not run":           {&task.Error{Status: task.ErrProcessBusy, Delivery: task.NotRun}, verdict{task.ErrProcessBusy, notRun, false}},
+		"ran":               {&task.Error{Status: task.ErrTask, Delivery: task.Ran}, verdict{task.ErrTask, ran, false}},
+		"its worker died":   {&task.Error{Status: task.ErrSockTimeout, Err: errors.New("EOF")}, verdict{task.ErrSockTimeout, mayHaveRun, false}},
+		"its time was up":   {&task.Error{Status: task.ErrSockTimeout, Err: os.ErrDeadlineExceeded}, verdict{task.ErrSockTimeout, mayHaveRun, true}},
+		"its context ended": {&task.Error{Status: task.ErrSockTimeout, Err: context.DeadlineExceeded}, verdict{task.ErrSockTimeout, mayHaveRun, true}},
 	} {
-		claim, status := judge(c.err, claimsRan)
-		assert.Equal(t, c.claim, claim, name)
-		assert.Equal(t, c.status, status, name)
+		assert.Equal(t, c.want, judge(c.err, ran), name)
 	}
 }

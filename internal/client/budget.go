@@ -76,8 +76,12 @@ func (b *budget) ended() error {
 	return nil
 }
 
-// late returns the error of a deadline that has passed. The context's own timer
-// may not have fired yet.
+// contextEnded says whether the caller's own context has ended, also when its timer has not fired yet.
+func (b *budget) contextEnded() bool {
+	return b.ctx.Err() != nil || b.ofContext && sys.Now() >= b.deadline
+}
+
+// late returns the error of a deadline that has passed.
 func (b *budget) late() error {
 	if err := b.ctx.Err(); err != nil {
 		return err

@@ -138,8 +138,8 @@ func (c *Client) choose(b *budget) (sharedstate.Row, *Failure) {
 			return row, nil
 		}
 	}
-	if err := b.ctx.Err(); err != nil {
-		return sharedstate.Row{}, outOfTime(err, nothing, nil)
+	if b.contextEnded() {
+		return sharedstate.Row{}, outOfTime(b.late(), nothing, nil)
 	}
 	if c.table.Closed() || c.calls.closed() {
 		return sharedstate.Row{}, closed()
@@ -219,11 +219,15 @@ func (c *Client) fill(w *waiter, b *budget, call *Call, fr *frame) *waiter {
 
 // await waits for the answer of a call on a shared connection.
 func (c *Client) await(b *budget, w *waiter, s *shared) (Reply, *Failure, verdict) {
-	select {
-	case <-w.done:
-	case <-b.ctx.Done():
-		if !s.abandon(w) {
-			<-w.done
+	if ended := b.ctx.Done(); ended == nil { // a select costs more
+		<-w.done
+	} else {
+		select {
+		case <-w.done:
+		case <-ended:
+			if !s.abandon(w) {
+				<-w.done
+			}
 		}
 	}
 	reply, f, v := c.outcome(b, w)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"sync"
 	"syscall"
 	"testing"
@@ -87,19 +88,21 @@ func mixedCall(t *testing.T, p *pool, payload string) {
 	if rand.IntN(8) == 0 {
 		call.Type = protocol.Async
 	}
-	ctx := context.Background()
+	ctx, patient := context.Background(), false
 	if rand.IntN(2) == 0 {
 		call.Deadline = within(rand.N(3 * time.Millisecond))
 	} else if rand.IntN(2) == 0 {
 		c, cancel := context.WithTimeout(ctx, rand.N(3*time.Millisecond))
 		defer cancel()
 		ctx = c
+	} else {
+		patient = true
 	}
 	reply, f := p.client.Do(ctx, call)
 	if f == nil && textOf(reply) != payload {
 		t.Errorf("call %q got the answer %q", payload, textOf(reply))
 	}
-	if f != nil && f.Status != protocol.StatusSockTimeout {
+	if f != nil && (patient || f.Status != protocol.StatusSockTimeout) {
 		t.Errorf("call %q: %v", payload, f)
 	}
 }
@@ -133,4 +136,29 @@ func cpuTime(t testing.TB) time.Duration {
 	var u syscall.Rusage
 	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func TestEachOfManyDeadlinesCounts(t *testing.T) {
+	for _, connection := range []string{"own", "shared"} {
+		t.Run(connection+" connection", func(t *testing.T) {
+			p := newPool(t, 1, 64)
+			p.worker(0, silent)
+			if connection == "shared" {
+				p.crowd()
+			}
+			for range 3 {
+				var done []<-chan *Failure
+				began := sys.Now()
+				for _, ms := range []time.Duration{40, 10, 30, 20} {
+					call := syncCall("")
+					call.Deadline = began + int64(ms*time.Millisecond)
+					done = append(done, p.start(t.Context(), call))
+				}
+				for _, d := range done {
+					require.ErrorIs(t, <-d, os.ErrDeadlineExceeded)
+				}
+				require.Less(t, time.Duration(sys.Now()-began), 2*time.Second)
+			}
+		})
+	}
 }

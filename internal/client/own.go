@@ -12,12 +12,16 @@ import (
 	"github.com/taskd-go/task/sharedstate"
 )
 
+// sendBuffer is SO_SNDBUF, in bytes, of a connection that carries large frames.
+const sendBuffer = 1 << 20
+
 // An own connection carries one call at a time: its caller writes and reads
 // itself, and the worker may run the task where it reads.
 type own struct {
 	*link
 	deadline  atomic.Int64 // of the call under way; 0: none
 	interrupt func()       // ends its blocked read or write
+	enlarged  bool         // its send buffer was made larger
 }
 
 func (o *own) sweep(now int64) int64 {
@@ -40,40 +44,36 @@ func (c *Client) forget(o *own) {
 	_ = o.conn.Close()
 }
 
-// ownTo returns a connection to the worker of row that nobody else uses. fresh: it was opened for this call.
-func (c *Client) ownTo(b *budget, row sharedstate.Row) (o *own, fresh bool, f *Failure, v verdict) {
-	if o = c.peers[row.Index()].take(c, row.Generation()); o != nil {
-		return o, false, nil, settled
-	}
+// openOwn opens a connection to the worker of row.
+func (c *Client) openOwn(b *budget, row sharedstate.Row) (*own, *Failure, verdict) {
 	l, f, v := c.dial(b, row)
 	if f != nil {
-		return nil, true, f, v
+		return nil, f, v
 	}
-	o = &own{link: l}
-	o.interrupt = func() { _ = o.conn.SetDeadline(time.Unix(1, 0)) }
+	o := &own{link: l}
+	o.interrupt = func() { _ = l.conn.SetDeadline(time.Unix(1, 0)) }
 	if !c.sweeper.add(o) {
-		_ = o.conn.Close()
-		return nil, true, outOfTime(ErrClosed, nothing, l), settled
+		_ = l.conn.Close()
+		return nil, outOfTime(ErrClosed, nothing, l), settled
 	}
-	return o, true, nil, settled
+	return o, nil, settled
 }
 
 // sendAlone makes one attempt on a connection of the call's own.
 func (c *Client) sendAlone(b *budget, call *Call, fr *frame, row sharedstate.Row) (Reply, *Failure, verdict) {
-	for {
-		o, fresh, f, v := c.ownTo(b, row)
-		if f != nil {
-			return Reply{}, f, v
-		}
+	p := &c.peers[row.Index()]
+	for o := p.take(c, row.Generation()); o != nil; o = p.take(c, row.Generation()) {
 		reply, f, v := c.exchange(b, call, fr, o)
-		if v == elsewhere {
-			c.peers[o.Index].drop(c, o.Generation)
-			if !fresh { // the worker closed it while it was idle
-				continue
-			}
+		if v != elsewhere {
+			return reply, f, v
 		}
-		return reply, f, v
+		p.drop(c, o.Generation) // the worker has closed it, and likely the others, while they were idle
 	}
+	o, f, v := c.openOwn(b, row)
+	if f != nil {
+		return Reply{}, f, v
+	}
+	return c.exchange(b, call, fr, o)
 }
 
 // exchange writes the package and reads its answer. It keeps the connection or closes it.
@@ -90,6 +90,11 @@ func (c *Client) exchange(b *budget, call *Call, fr *frame, o *own) (Reply, *Fai
 	protocol.SetType(fr.bytes, t)
 	protocol.SetID(fr.bytes, id)
 
+	if len(fr.bytes) >= largeFrame && !o.enlarged {
+		o.enlarged = true
+		// A smaller buffer is slower and nothing worse.
+		_ = o.conn.SetWriteBuffer(sendBuffer)
+	}
 	stop := o.begin(c, b)
 	n, err := o.conn.Write(fr.bytes)
 	sent := extentOf(n, len(fr.bytes))

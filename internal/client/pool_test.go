@@ -60,7 +60,8 @@ func realMixedCall(t *testing.T, c *Client, payload string) {
 		call.Task = "nap"
 	}
 	ctx := context.Background()
-	switch rand.IntN(8) {
+	kind := rand.IntN(8)
+	switch kind {
 	case 0, 1:
 		call.Deadline = within(rand.N(3 * time.Millisecond))
 	case 2:
@@ -76,6 +77,9 @@ func realMixedCall(t *testing.T, c *Client, payload string) {
 	}
 	reply, f := c.Do(ctx, call)
 	requireOwnAnswer(t, payload, reply, f)
+	if f != nil && kind > 4 {
+		t.Errorf("call %q without a short time-out: %v", payload, f)
+	}
 }
 
 func realBatch(t *testing.T, c *Client, payload string) {
@@ -143,6 +147,8 @@ func TestStoppedProcessesHoldNobodyPastTheDeadline_Row68(t *testing.T) {
 	require.Nil(t, f)
 	for _, c := range p.children {
 		require.NoError(t, c.cmd.Process.Signal(unix.SIGSTOP))
+		_, err := unix.Wait4(c.cmd.Process.Pid, nil, unix.WUNTRACED, nil) // until it is stopped
+		require.NoError(t, err)
 	}
 	const timeout = 400 * time.Millisecond
 	began, cpu := sys.Now(), cpuTime(t)
@@ -283,4 +289,30 @@ func TestManyClientsDoNotStormOneWorker_Row67(t *testing.T) {
 		require.LessOrEqual(t, row.Running(), clients/workers*3/2)
 	}
 	wg.Wait()
+}
+
+func TestASmallCallAllocatesLittle(t *testing.T) {
+	p := newRealPool(t, 1, 64)
+	argument, err := binaryArgument([]byte("argument"))(nil)
+	require.NoError(t, err)
+	call := echoCall("echo", "")
+	call.Payload = func(dst []byte) ([]byte, error) { return append(dst, argument...), nil }
+	ended, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	contexts := map[string]context.Context{"no end": context.Background(), "a context that can end": ended}
+	for _, connection := range []string{"own", "shared"} {
+		for name, ctx := range contexts {
+			t.Run(connection+" connection, "+name, func(t *testing.T) {
+				got := testing.AllocsPerRun(200, func() {
+					call.Deadline = within(limit)
+					if _, f := p.client.Do(ctx, call); f != nil {
+						t.Fatal(f)
+					}
+				})
+				t.Logf("%v allocations", got)
+				require.LessOrEqual(t, got, 4.0)
+			})
+		}
+		p.crowd()
+	}
 }

@@ -258,3 +258,51 @@ func TestLargeFramesHaveAConnectionOfTheirOwn(t *testing.T) {
 	require.Nil(t, f)
 	require.EqualValues(t, 2, w.accepted.Load())
 }
+
+func TestASharedConnectionThatWasClosedIsReplaced(t *testing.T) {
+	p, w := newCrowdedPool(t, echo)
+	for range 3 {
+		w.mu.Lock()
+		for _, c := range w.conns {
+			_ = c.conn.Close()
+		}
+		w.mu.Unlock()
+		_, f := p.client.Do(t.Context(), syncCall(""))
+		require.Nil(t, f, "%v", f)
+	}
+	require.EqualValues(t, 3, w.packages.Load())
+	require.EqualValues(t, 4, w.accepted.Load())
+}
+
+// A reader that sees the end while a write is under way waits for what the write returns.
+func TestALossInTheMiddleOfAWrite(t *testing.T) {
+	stop := make(chan struct{})
+	p, w := newCrowdedPool(t, func(*fakeConn, protocol.Package) error {
+		<-stop
+		return errHangUp
+	})
+	row, _ := p.table.Current(0)
+	const callers = 100
+	var done []<-chan *Failure
+	for range callers {
+		done = append(done, p.start(t.Context(), syncCall(strings.Repeat("x", 12<<10))))
+	}
+	s := p.client.peers[0].shared
+	waitFor(t, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.waiting) == callers && s.writing && s.sent > 0
+	})
+	row.SetAccepting(false)
+	close(stop)
+	count := map[Delivery]int{}
+	for _, d := range done {
+		f := <-d
+		require.NotNil(t, f)
+		count[f.Delivery]++
+	}
+	require.NotZero(t, count[MayHaveRun])
+	require.NotZero(t, count[NotRun])
+	require.LessOrEqual(t, int64(count[MayHaveRun])*(12<<10), s.sent, "only frames that the socket took whole may have run")
+	require.EqualValues(t, 1, w.packages.Load())
+}

@@ -54,8 +54,8 @@ type (
 	refused struct{ index int } // the answer to refuse
 )
 
-// What the machine wants done. Each spawn is answered by spawned or spawnFailed,
-// and each process that was spawned by one exited.
+// What the machine wants done. Each spawn is answered by spawned or spawnFailed, and each process
+// that was spawned by one exited.
 type (
 	action interface{}
 

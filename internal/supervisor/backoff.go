@@ -14,8 +14,8 @@ const (
 	maxCount   = 12 // what delay needs to reach maxDelay; more would only slow the recovery
 )
 
-// failures is the decaying failure count of one index. It decays only while
-// the index serves, so that a long wait before a restart does not look like health.
+// failures is the decaying failure count of one index. It decays only while the index serves, so
+// that a long wait before a restart does not look like health.
 type failures struct {
 	count float64
 	since time.Time // the index serves since; zero: it does not
@@ -28,8 +28,8 @@ func (f *failures) at(now time.Time) float64 {
 	return f.count * math.Exp2(-float64(now.Sub(f.since))/float64(halfLife))
 }
 
-// add counts one failure and returns how long to wait before the restart: not at all after the first, then twice as long each
-// time, spread by a quarter to each side with random in [0,1).
+// add counts one failure and returns how long to wait before the restart: not at all after the
+// first, then twice as long each time, spread by a quarter to each side with random in [0,1).
 func (f *failures) add(now time.Time, random float64) time.Duration {
 	f.count, f.since = min(f.at(now)+1, maxCount), time.Time{}
 	if f.count < 1.5 {
@@ -39,8 +39,8 @@ func (f *failures) add(now time.Time, random float64) time.Duration {
 	return min(max(time.Duration(d), firstDelay), maxDelay)
 }
 
-// serve starts the decay and returns when the count will be low enough for an
-// index to be called healthy again.
+// serve starts the decay and returns when the count will be low enough for an index to be called
+// healthy again.
 func (f *failures) serve(now time.Time) (healthy time.Time) {
 	f.count, f.since = f.at(now), now
 	if f.count <= recoverAt {

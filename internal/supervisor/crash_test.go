@@ -34,7 +34,8 @@ func TestCrashedWorkerIsReplacedAtOnce(t *testing.T) {
 	assert.EqualValues(t, 1, p.Table().Status()[0].Restarts)
 }
 
-// One of the workers is killed: the others serve on, the event names pid, signal and the tasks that were running.
+// One of the workers is killed: the others serve on, the event names pid, signal and the tasks that
+// were running.
 func TestDeathOfOneWorkerIsReportedAndHarmsNoOther_Row32(t *testing.T) {
 	p := startPool(t)
 	victim, other := p.pid(0), p.pid(1)
@@ -53,7 +54,8 @@ func TestDeathOfOneWorkerIsReportedAndHarmsNoOther_Row32(t *testing.T) {
 	assert.EqualValues(t, 1, s.Lost)
 }
 
-// A boot that fails again and again: few starts, a visible degraded state with the last words, and recovery when the cause is gone.
+// A boot that fails again and again: few starts, a visible degraded state with the last words, and
+// recovery when the cause is gone.
 func TestBootLoopIsSlowVisibleAndHeals_Row24(t *testing.T) {
 	flag := t.TempDir() + "/broken"
 	t.Setenv(envBehaviour, "if-file "+flag+" exit 1")

@@ -19,8 +19,8 @@ type exit struct {
 	stderr string
 }
 
-// reason says why p ended. What we did to it comes first, then what the kernel
-// says, then what it was doing.
+// reason says why p ended. What we did to it comes first, then what the kernel says, then what it
+// was doing.
 func (e exit) reason(p *process, now time.Time) Reason {
 	switch {
 	case p.killed != Unknown:
@@ -45,8 +45,8 @@ func (e exit) reason(p *process, now time.Time) Reason {
 	return Crashed
 }
 
-// Describe says in words how a worker ended: the reason, and its signal or exit
-// status where there is one.
+// Describe says in words how a worker ended: the reason, and its signal or exit status where there
+// is one.
 func Describe(e sharedstate.End) string {
 	why := strings.ReplaceAll(Reason(e.How).String(), "_", " ")
 	switch {
@@ -73,7 +73,7 @@ type LostError struct{ Tasks []Lost }
 // Error names at most ten of the tasks.
 func (e *LostError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d tasks were lost at shutdown:", len(e.Tasks))
+	fmt.Fprintf(&b, "tasks lost at shutdown (%d):", len(e.Tasks))
 	for i, t := range e.Tasks {
 		if i == 10 {
 			fmt.Fprintf(&b, " and %d more", len(e.Tasks)-i)

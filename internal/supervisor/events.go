@@ -5,6 +5,9 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/sharedstate"
 )
 
 const (
@@ -12,8 +15,8 @@ const (
 	settleWithin = 100 * time.Millisecond // for the last ones to be delivered
 )
 
-// An eventQueue logs events and hands them to OnEvent, one at a time, in order,
-// on a goroutine of its own: a slow OnEvent, or a log that blocks, holds up nobody.
+// An eventQueue logs events and hands them to OnEvent, one at a time, in order, on a goroutine of
+// its own: a slow OnEvent, or a log that blocks, holds up nobody.
 type eventQueue struct {
 	onEvent func(Event)
 	logger  *slog.Logger
@@ -34,7 +37,8 @@ func newEventQueue(onEvent func(Event), logger *slog.Logger) *eventQueue {
 	return q
 }
 
-// put never blocks: when maxEvents wait, the event is dropped, and the next that is not says how many were.
+// put never blocks: when maxEvents wait, the event is dropped, and the next that is not says how
+// many were.
 func (q *eventQueue) put(e Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -67,7 +71,8 @@ func (q *eventQueue) close() {
 	close(q.waiting)
 }
 
-// settle waits until the last event is delivered, but not for long: its caller may be OnEvent itself.
+// settle waits until the last event is delivered, but not for long: its caller may be OnEvent
+// itself.
 func (q *eventQueue) settle() {
 	limit := time.NewTimer(settleWithin)
 	defer limit.Stop()
@@ -89,7 +94,7 @@ func (q *eventQueue) log(e Event) {
 		attrs = append(attrs, slog.Int("exit", e.ExitCode))
 	}
 	for _, t := range e.Tasks {
-		attrs = append(attrs, slog.Group("task", "id", t.TaskID, "name", t.Name))
+		attrs = append(attrs, slog.Group("task", "id", t.TaskID, "name", t.Name, "age", age(t)))
 	}
 	for _, text := range []struct{ key, value string }{{"text", e.Text}, {"stderr", e.Stderr}} {
 		if text.value != "" {
@@ -100,6 +105,14 @@ func (q *eventQueue) log(e Event) {
 		attrs = append(attrs, slog.Uint64("dropped", e.Dropped))
 	}
 	q.logger.LogAttrs(context.Background(), e.level(), "worker pool: "+e.Kind, attrs...)
+}
+
+// age is how long ago a task started; 0: not known.
+func age(t sharedstate.InFlight) time.Duration {
+	if t.Started == 0 {
+		return 0
+	}
+	return time.Duration(sys.Now() - t.Started).Round(time.Millisecond)
 }
 
 // level: what somebody has to look at is a warning or, when the pool cannot help itself, an error.

@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A fakeWorker speaks the control messages and, on its socket, the commands of serve; it runs no tasks.
+// A fakeWorker speaks the control messages and, on its socket, the commands of serve; it runs no
+// tasks.
 type fakeWorker struct {
 	handover *control.Handover
 	conn     *control.Conn
@@ -104,7 +105,8 @@ func must(err error) {
 
 func (w *fakeWorker) say(m control.Message) { must(w.conn.Send(m)) }
 
-// boot does one thing: "exit N", "panic", "say-no TEXT", "silent", "sleep D", or "if-file FILE " and one of them.
+// boot does one thing: "exit N", "panic", "say-no TEXT", "silent", "sleep D", or "if-file FILE "
+// and one of them.
 func (w *fakeWorker) boot(behaviour string) int {
 	verb, rest, _ := strings.Cut(behaviour, " ")
 	switch verb {

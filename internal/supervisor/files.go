@@ -25,8 +25,8 @@ func LockPath(dir, name string) string { return filepath.Join(dir, name+".Pool.l
 
 func workerSocket(name, index string) string { return name + ".TaskWorker." + index + ".sock" }
 
-// files are those of one pool: the lock that says whose the name is, and the
-// sockets. It removes only what it has bound itself.
+// files are those of one pool: the lock that says whose the name is, and the sockets. It removes
+// only what it has bound itself.
 type files struct {
 	dir, name string
 	lock      *os.File
@@ -68,7 +68,8 @@ func (f *files) removeStale() error {
 	return nil
 }
 
-// index says which worker's socket a base name is; -1: the pool's. ok is false for a file that is no socket of this pool.
+// index says which worker's socket a base name is; -1: the pool's. ok is false for a file that is
+// no socket of this pool.
 func (f *files) index(base string) (index int, ok bool) {
 	if base == filepath.Base(PoolSocketPath(f.dir, f.name)) {
 		return -1, true
@@ -95,8 +96,8 @@ func (f *files) listen(path string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// watch begins to notice that socket files are removed. A pool does without it
-// where the system has no watch to give.
+// watch begins to notice that socket files are removed. A pool does without it where the system has
+// no watch to give.
 func (f *files) watch(workers int) error {
 	names := []string{filepath.Base(PoolSocketPath(f.dir, f.name))}
 	for i := range workers {
@@ -120,8 +121,8 @@ func (f *files) unlink() {
 	}
 }
 
-// release gives the name back. The lock file goes before the lock does; who
-// opened it in between finds that the path is another file and tries again.
+// release gives the name back. The lock file goes before the lock does; who opened it in between
+// finds that the path is another file and tries again.
 func (f *files) release() {
 	f.stopWatch()
 	f.unlink()

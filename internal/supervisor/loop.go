@@ -92,7 +92,7 @@ func (s *Supervisor) carryOut(a action) {
 	case refuse:
 		s.wait.Go(func() {
 			s.env.refuse(s.listeners[a.index], a.index, s.cfg.MaxPackageSize, refuseWithin)
-			s.post(refused{a.index})
+			s.post(refused(a))
 		})
 	case dropBuild:
 		s.executable[a.build].Close()

@@ -9,29 +9,32 @@ import (
 	"github.com/taskd-go/task/sharedstate"
 )
 
-// A machine decides everything that happens to the processes of one pool. It is pure: step takes the time
-// and an event and returns actions, wake says when it wants the next tick; there is no clock, no system call and no goroutine in it.
+// A machine decides everything that happens to the processes of one pool. It is pure: step takes
+// the time and an event and returns actions, wake says when it wants the next tick; there is no
+// clock, no system call and no goroutine in it.
 //
 // Each index is a slot that holds up to three kinds of process:
 //
-//	next      booting → ready                 the successor
-//	serving   accepting                       clients choose it
-//	retiring  stopping → draining             it finishes its tasks
+//	next      booting → ready          the successor
+//	serving   accepting                clients choose it
+//	retiring  stopping → draining      it finishes its tasks
 //
-// and every process ends as exited. What always holds, after every step:
+// and every process ends with one exited, or with spawnFailed. After an unplanned end a slot waits,
+// without a process, until it is due again. What always holds:
 //
-//  1. An index has at most one process that was told to accept and has neither
-//     confirmed that it stopped nor exited. (One listener, one acceptor.)
+//  1. One listener, one acceptor: of an index's processes that were told to accept, all but one
+//     have confirmed that they stopped, or are gone.
 //  2. At most MaxReplacing replacements that we planned (recycling, reload) run at once, and the
-//     old worker of each accepts until its successor is ready. Replacements of workers that accept no more (a signal, a hard limit,
-//     suspicion, a lost socket) start at once.
-//  3. A failure is followed by a restart after the delay of the index's failure
-//     count: none after the first, never less than firstDelay after the second in a row, at most about maxDelay.
-//  4. Each spawned process is finished exactly once, with one reason, and each of its state
-//     changes is one event.
-//  5. A shutdown ends: when DrainTimeout is not negative, or after a cut, every
-//     process has a deadline, and a process past its deadline is killed.
-//  6. A process that was told to go has a deadline to confirm that it stopped.
+//     old worker of each accepts until its successor is ready. Where the old one accepts no more
+//     (a signal, a hard limit, suspicion, a lost socket) the successor is spawned at once.
+//  3. The restart that follows a failure waits as long as the index's failure count says: not at
+//     all after the first, at least firstDelay after the second in a row, at most maxDelay.
+//     Planned exits do not count.
+//  4. Each spawned process is finished exactly once, with one reason, and each change of its state
+//     is one event.
+//  5. A worker that drains has DrainTimeout for it, and a second to confirm that it stopped.
+//  6. A shutdown ends: after a cut, or when DrainTimeout is not "for ever", every process has a
+//     deadline, and past it the process is killed. Nothing is spawned any more.
 type machine struct {
 	limits
 	random func() float64 // in [0,1)
@@ -66,69 +69,6 @@ const (
 	ending
 	over
 )
-
-// A slot is one worker index.
-type slot struct {
-	index    int
-	build    int // what a restart runs
-	next     *process
-	serving  *process
-	retiring []*process
-
-	why Reason    // for the next spawn
-	due time.Time // of the next spawn, or the earliest time of a planned one; zero: none is due
-
-	wish    Reason // a replacement while serving goes on
-	asked   uint64
-	planned bool // next counts against maxReplacing
-
-	failures  failures
-	degraded  bool
-	restarts  uint64
-	recoverAt time.Time
-	rebindAt  time.Time // zero: the socket file is in place
-	refused   refusal
-}
-
-// refusal is how far the backlog of an index has been answered at the pool's end.
-type refusal uint8
-
-const (
-	notRefused refusal = iota
-	refusing
-	refusedAll
-)
-
-type state uint8
-
-const (
-	booting   state = iota // spawned or being spawned
-	ready                  // waits for its predecessor to stop
-	accepting              // was told to accept
-	stopping               // was told to drain, or drains by itself, and may still accept
-	draining               // accepts no more
-)
-
-// A process is one worker process, from the wish to spawn it to its exit.
-type process struct {
-	key
-	pid       int // 0: not spawned yet
-	build     int
-	state     state
-	why       Reason // it was started
-	retire    Reason // it is to go; Unknown: it is not
-	killed    Reason // we killed it
-	words     string // its own last ones, or ours about it
-	told      bool   // to accept
-	confirmed bool   // that it accepts
-	current   bool   // clients choose it
-	deadline  time.Time
-	within    time.Duration // of its drain
-	drainBy   time.Time
-}
-
-// mayAccept says whether p may still take connections off its listener.
-func (p *process) mayAccept() bool { return p.told && p.state != draining }
 
 const (
 	confirmWithin = time.Second            // for a worker to confirm that it stopped
@@ -229,8 +169,8 @@ func (m *machine) find(k key) (*slot, *process) {
 	return nil, nil
 }
 
-// processes ranges over all processes, the serving ones first. p may be moved or
-// killed by the loop's body, but none may be added.
+// processes ranges over all processes, the serving ones first. p may be moved or killed by the
+// loop's body, but none may be added.
 func (m *machine) processes() func(yield func(*process) bool) {
 	return func(yield func(*process) bool) {
 		for i := range m.slots {
@@ -329,8 +269,8 @@ func recycleReason(wish string) Reason {
 	return RecycledTasks
 }
 
-// channelClosed: a process without its control channel follows no orders. It
-// should be on its way out; a second later it is killed.
+// channelClosed: a process without its control channel follows no orders. It should be on its way
+// out; a second later it is killed.
 func (m *machine) channelClosed(k key) {
 	_, p := m.find(k)
 	if p == nil || p.killed != Unknown || p.retire != Unknown {
@@ -341,7 +281,8 @@ func (m *machine) channelClosed(k key) {
 	}
 }
 
-// kill ends p's process group. A process whose fork is still under way is killed as soon as it is there.
+// kill ends p's process group. A process whose fork is still under way is killed as soon as it is
+// there.
 func (m *machine) kill(p *process, why Reason) {
 	p.deadline = time.Time{}
 	if p.killed != Unknown {

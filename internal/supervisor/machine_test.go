@@ -15,8 +15,9 @@ import (
 	"github.com/taskd-go/task/internal/control"
 )
 
-// A world is a pool of imagined processes around a machine. Every step of it is random, within what the system and a worker
-// can do, and after each the invariants of the machine are checked from outside: from the actions alone.
+// A world is a pool of imagined processes around a machine. Every step of it is random, within what
+// the system and a worker can do, and after each the invariants of the machine are checked from
+// outside: from the actions alone.
 type world struct {
 	rand    *rand.Rand
 	m       *machine
@@ -50,7 +51,9 @@ type imagined struct {
 	closed          bool // its channel
 	killed          bool
 	gone            bool
-	exits           int // events that said so
+	stuck           bool      // its tasks never end
+	since           time.Time // it drains
+	exits           int       // events that said so
 	finished        bool
 }
 
@@ -120,7 +123,7 @@ func (w *world) take(a action) {
 			w.fail("kill of %v, which is not there", a.key)
 			return
 		}
-		p.killed = true
+		w.killed(p)
 	case setCurrent:
 		p := w.find(a.key)
 		if p == nil || !p.ready {
@@ -149,7 +152,7 @@ func (w *world) take(a action) {
 				w.fail("the backlog of %d is refused while %v accepts", a.index, p.key)
 			}
 		}
-		w.answers = append(w.answers, refused{a.index})
+		w.answers = append(w.answers, refused(a))
 	case closeDoors:
 		w.doors = true
 	case dropBuild:
@@ -166,6 +169,21 @@ func (w *world) take(a action) {
 	}
 }
 
+// killed: whoever drains has DrainTimeout for it, unless the pool ends or two more generations of
+// its index want to drain too.
+func (w *world) killed(p *imagined) {
+	p.killed = true
+	retiring := 0
+	for _, q := range w.procs {
+		if q.index == p.index && q.retires && !q.gone && !q.killed {
+			retiring++
+		}
+	}
+	if p.stopped && !w.doors && retiring == 0 && w.now.Before(p.since.Add(w.limits.drainTimeout)) {
+		w.fail("%v is killed after %s of its drain", p.key, w.now.Sub(p.since))
+	}
+}
+
 func (w *world) spawn(a spawn) {
 	if w.doors {
 		w.fail("spawn after the doors closed")
@@ -177,7 +195,7 @@ func (w *world) spawn(a spawn) {
 	for _, p := range w.procs {
 		planned = planned || p.index == a.index && p.told && !p.retires && !p.gone
 	}
-	w.procs = append(w.procs, &imagined{key: a.key, build: a.build, planned: planned})
+	w.procs = append(w.procs, &imagined{key: a.key, build: a.build, planned: planned, stuck: w.rand.IntN(5) == 0})
 	if w.streak[a.index] >= 2 && w.now.Before(w.failed[a.index].Add(firstDelay)) {
 		w.fail("%d starts %s after failure %d in a row", a.index, w.now.Sub(w.failed[a.index]), w.streak[a.index])
 	}
@@ -236,6 +254,7 @@ func (w *world) event(e Event) {
 			w.failure(e.Index)
 		}
 	case EventDraining:
+		p.since = w.now
 		if p.confirms { // its successor takes the place of a start that succeeded
 			w.streak[e.Index] = 0
 		}
@@ -336,9 +355,9 @@ func (w *world) live(p *imagined) {
 		w.step(spawned{p.key, int(p.generation)})
 	case p.killed:
 		w.exit(p, exit{signal: 9})
-	case chance < 3:
+	case chance < 3 && !w.doors: // at the end nobody dies by chance: the machine has to see to it
 		w.exit(p, exit{signal: w.rand.IntN(2) * 11, code: 1})
-	case chance < 4 && !p.closed:
+	case chance < 4 && !p.closed && !w.doors:
 		p.closed = true
 		w.step(channelClosed{p.key})
 	case p.closed:
@@ -350,7 +369,7 @@ func (w *world) live(p *imagined) {
 	case p.drains && !p.stopped:
 		p.stopped = true
 		w.say(p, control.Message{Kind: control.KindStopped})
-	case p.stopped && chance < 50:
+	case p.stopped && !p.stuck && chance < 50:
 		w.exit(p, exit{code: w.rand.IntN(10) / 9})
 	case p.told && !p.drains:
 		w.wish(p, chance)
@@ -359,7 +378,7 @@ func (w *world) live(p *imagined) {
 
 func (w *world) boot(p *imagined, chance int) {
 	switch {
-	case chance < 10:
+	case chance < 10 && !w.doors:
 		w.say(p, control.Message{Kind: control.KindBootError, Text: "no"})
 		w.exit(p, exit{code: 1})
 	case chance < 12:

@@ -23,8 +23,8 @@ const (
 	tailLines   = 20
 )
 
-// outputs carry what the workers print to where the parent wants it. The parent's
-// own output may block for ever: the workers do not wait for it, what does not fit is dropped and counted.
+// outputs carry what the workers print to where the parent wants it. The parent's own output may
+// block for ever: the workers do not wait for it, what does not fit is dropped and counted.
 type outputs struct {
 	logger         *slog.Logger // nil: byte for byte
 	stdout, stderr *outlet
@@ -47,8 +47,8 @@ func openOutputs(cfg Config, events *eventQueue) *outputs {
 	return &outputs{stdout: fileOutlet(cfg.Stdout, os.Stdout, events), stderr: fileOutlet(cfg.Stderr, os.Stderr, events)}
 }
 
-// fileOutlet writes to f under another number: a write to a broken pipe under number 1 or 2
-// ends a Go program, and it is not for the workers' output to end the host. A closed f gets nothing.
+// fileOutlet writes to f under another number: a write to a broken pipe under number 1 or 2 ends a
+// Go program, and it is not for the workers' output to end the host. A closed f gets nothing.
 func fileOutlet(f, fallback *os.File, events *eventQueue) *outlet {
 	if f == nil {
 		f = fallback
@@ -188,6 +188,7 @@ func (o *outlet) close() {
 	case <-o.ended:
 	case <-limit.C:
 	}
+	o.report()
 }
 
 // A tail keeps the last bytes of a stream.

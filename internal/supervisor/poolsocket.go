@@ -23,8 +23,8 @@ const (
 	helloTimeout = time.Second           // for a peer to take the table
 )
 
-// A poolSocket hands the table, for reading, and the pool's numbers to the
-// processes that attach. A connection that stays open is the proof that the pool's parent lives.
+// A poolSocket hands the table, for reading, and the pool's numbers to the processes that attach. A
+// connection that stays open is the proof that the pool's parent lives.
 type poolSocket struct {
 	path     string
 	files    *files
@@ -56,8 +56,8 @@ func openPoolSocket(f *files, t *sharedstate.Table, cfg Config) (*poolSocket, er
 	return s, nil
 }
 
-// rebind listens under the path again after its file was removed. If that fails,
-// the pool works on and cannot be attached to.
+// rebind listens under the path again after its file was removed. If that fails, the pool works on
+// and cannot be attached to.
 func (s *poolSocket) rebind() {
 	l, err := s.files.listen(s.path)
 	if err != nil {
@@ -153,8 +153,8 @@ type Attachment struct {
 	conn     *net.UnixConn
 }
 
-// Attach connects to the pool called name in dir through its control socket. It is an error
-// when there is none, or when it is another user's.
+// Attach connects to the pool called name in dir through its control socket. It is an error when
+// there is none, or when it is another user's.
 func Attach(ctx context.Context, dir, name string) (*Attachment, error) {
 	a, err := attach(ctx, PoolSocketPath(dir, name))
 	if err != nil {

@@ -1,7 +1,7 @@
 package supervisor
 
-// A Reason says why something happened: every event, every log line and every
-// end record in the shared table carries exactly one of this closed list.
+// A Reason says why something happened: every event, every log line and every end record in the
+// shared table carries exactly one of this closed list.
 type Reason uint32
 
 const (

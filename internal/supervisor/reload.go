@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 )
 
 // reloadTries is how many boots of a new build may fail before the reload gives up.
@@ -89,8 +88,8 @@ func (m *machine) reloadFailed(err error) {
 	}
 }
 
-// abortReload leaves every index with the build that it has: successors that have not taken over are
-// killed, what was replaced stays replaced.
+// abortReload leaves every index with the build that it has: successors that have not taken over
+// are killed, what was replaced stays replaced.
 func (m *machine) abortReload(err error) {
 	build, renewed := m.reload.build, 0
 	m.reload = nil
@@ -140,35 +139,4 @@ func (m *machine) buildInUse(build int) bool {
 		return s.build == build || s.next != nil && s.next.build == build ||
 			s.serving != nil && s.serving.build == build
 	})
-}
-
-// socketGone: somebody removed the socket file of s. The connections that exist are not
-// harmed; new ones need a new socket, and that a new process.
-func (m *machine) socketGone(s *slot) {
-	if m.closing() {
-		return
-	}
-	m.do(emit{Event{Kind: EventSocketLost, Reason: SocketLost, Index: s.index}})
-	m.do(bind{s.index})
-}
-
-func (m *machine) bound(s *slot, err error) {
-	s.rebindAt = time.Time{}
-	switch {
-	case m.closing():
-	case err != nil:
-		s.rebindAt = m.now.Add(rebindEvery)
-	default:
-		m.moveToSocket(s)
-	}
-}
-
-// moveToSocket replaces the processes that hold the old socket.
-func (m *machine) moveToSocket(s *slot) {
-	if n := s.next; n != nil {
-		m.kill(n, SocketLost)
-	}
-	if s.serving != nil {
-		m.setAside(s, s.serving, SocketLost)
-	}
 }

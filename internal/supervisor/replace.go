@@ -36,8 +36,8 @@ func missing(want, have []string) []string {
 	return lacks
 }
 
-// reject kills a process that booted but cannot serve. What is wrong with a new
-// build does not get better by trying again.
+// reject kills a process that booted but cannot serve. What is wrong with a new build does not get
+// better by trying again.
 func (m *machine) reject(p *process, words string) {
 	p.words = words
 	if m.reload != nil && m.reload.build == p.build {
@@ -46,8 +46,9 @@ func (m *machine) reject(p *process, words string) {
 	m.kill(p, BootFailed)
 }
 
-// handOver moves an index from the serving process to the one that is ready: clients choose the new one, the old one stops accepting, and only
-// when it has confirmed that, or is gone, the new one accepts. In between, connections wait in the backlog.
+// handOver moves an index from the serving process to the one that is ready: clients choose the new
+// one, the old one stops accepting, and only when it has confirmed that, or is gone, the new one
+// accepts. In between, connections wait in the backlog.
 func (m *machine) handOver(s *slot) {
 	n := s.next
 	if n == nil || n.state != ready || n.killed != Unknown || m.phase == ending {
@@ -91,8 +92,8 @@ func (m *machine) retire(s *slot, p *process, why Reason, end bool) {
 	m.do(send{p.key, control.Message{Kind: control.KindDrain, End: end, Within: p.within}})
 }
 
-// leave moves p to the retiring ones; it has confirmWithin to say that it
-// stopped, and its tasks have DrainTimeout to end.
+// leave moves p to the retiring ones; it has confirmWithin to say that it stopped, and its tasks
+// have DrainTimeout to end.
 func (m *machine) leave(s *slot, p *process, why Reason) {
 	m.remove(s, p)
 	m.makeRoom(s)
@@ -109,7 +110,8 @@ func (m *machine) leave(s *slot, p *process, why Reason) {
 	m.emit(EventDraining, p, why, "")
 }
 
-// makeRoom caps the generations of an index that live at once: when limits are shorter than drains, the oldest has to go.
+// makeRoom caps the generations of an index that live at once: when limits are shorter than drains,
+// the oldest has to go.
 func (m *machine) makeRoom(s *slot) {
 	live := 0
 	for _, p := range s.retiring {
@@ -141,8 +143,8 @@ func (m *machine) leaves(s *slot, p *process) {
 	m.succeed(s, Drained)
 }
 
-// setAside drains a process that serves no longer as it should and spawns its
-// successor at once, whatever else is being replaced.
+// setAside drains a process that serves no longer as it should and spawns its successor at once,
+// whatever else is being replaced.
 func (m *machine) setAside(s *slot, p *process, why Reason) {
 	if p.retire != Unknown || !p.told {
 		return
@@ -151,8 +153,8 @@ func (m *machine) setAside(s *slot, p *process, why Reason) {
 	m.succeed(s, why)
 }
 
-// hardLimit: a task of p does not stop. Its neighbours get the time of a drain,
-// bounded even where drains are not, then the process is killed.
+// hardLimit: a task of p does not stop. Its neighbours get the time of a drain, bounded even where
+// drains are not, then the process is killed.
 func (m *machine) hardLimit(s *slot, p *process) {
 	m.setAside(s, p, HardLimit)
 	if p.within >= 0 {
@@ -166,7 +168,8 @@ func (m *machine) hardLimit(s *slot, p *process) {
 	m.do(send{p.key, control.Message{Kind: control.KindDrain, Within: p.within, End: m.phase == ending}})
 }
 
-// succeed makes the successor of a process that just left due now, unless one is on its way, or has just failed to boot.
+// succeed makes the successor of a process that just left due now, unless one is on its way, or has
+// just failed to boot.
 func (m *machine) succeed(s *slot, why Reason) {
 	if s.next == nil && s.serving == nil {
 		s.why = why
@@ -225,8 +228,8 @@ func (m *machine) gone(s *slot, p *process, why Reason, words string) {
 	m.handOver(s)
 }
 
-// fail counts a failure of the index. If nothing serves and nothing is on its way, a restart is due after the backoff; if the old
-// worker still serves, the wish for its replacement waits as long.
+// fail counts a failure of the index. If nothing serves and nothing is on its way, a restart is due
+// after the backoff; if the old worker still serves, the wish for its replacement waits as long.
 func (m *machine) fail(s *slot, why Reason) {
 	delay := s.failures.add(m.now, m.random())
 	s.restarts++
@@ -277,8 +280,8 @@ func (m *machine) pump() {
 	}
 }
 
-// oldestWish returns the slot whose planned replacement may start next. One that
-// still drains an earlier generation lets the others go first.
+// oldestWish returns the slot whose planned replacement may start next. One that still drains an
+// earlier generation lets the others go first.
 func (m *machine) oldestWish() *slot {
 	var oldest *slot
 	for i := range m.slots {

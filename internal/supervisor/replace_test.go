@@ -27,7 +27,8 @@ func TestReloadReplacesEveryWorker(t *testing.T) {
 	}
 }
 
-// A reload to a generation that does not boot gives up after two tries, says why, and the old workers serve on.
+// A reload to a generation that does not boot gives up after two tries, says why, and the old
+// workers serve on.
 func TestReloadToBrokenCodeAborts_Row26(t *testing.T) {
 	flag := t.TempDir() + "/broken"
 	t.Setenv(envBehaviour, "if-file "+flag+" exit 4")
@@ -80,7 +81,8 @@ func TestReloadStartsTheProgramThatItOpened(t *testing.T) {
 	p, err := tryPool(t, e)
 	require.NoError(t, err)
 	require.ErrorContains(t, p.Reload(t.Context()), "did not boot")
-	// A program that is none of ours left the listener as it was: the old worker can still stop accepting.
+	// A program that is none of ours left the listener as it was: the old worker can still stop
+	// accepting.
 	pid := p.pid(0)
 	require.NoError(t, p.shutdown())
 	assert.Equal(t, Shutdown, p.waitExit(pid).Reason)
@@ -139,7 +141,7 @@ func TestAtMostMaxReplacingRecycleAtOnce(t *testing.T) {
 }
 
 func TestWorkerThatWasToldToTerminateIsReplaced(t *testing.T) {
-	p := startPool(t)
+	p := startPool(t, func(c *Config) { c.DrainTimeout = time.Second })
 	pid := p.pid(0)
 	p.ask(0, "task long")
 	require.NoError(t, syscall.Kill(pid, syscall.SIGTERM))
@@ -152,7 +154,8 @@ func TestWorkerThatWasToldToTerminateIsReplaced(t *testing.T) {
 	assert.Equal(t, 1, status[1].Running)
 }
 
-// A worker that is stopped cannot confirm that it stopped accepting: it is killed, its successor serves.
+// A worker that is stopped cannot confirm that it stopped accepting: it is killed, its successor
+// serves.
 func TestStoppedWorkerIsKilledAtItsReplacement(t *testing.T) {
 	p := startPool(t)
 	pid := p.pid(0)
@@ -179,7 +182,8 @@ func TestRemovedSocketIsBack_Row17(t *testing.T) {
 	assert.EqualValues(t, 0o600, info.Mode().Perm())
 }
 
-// Output of a worker goes on byte for byte; a parent's output that blocks holds up neither the workers nor the pool.
+// Output of a worker goes on byte for byte; a parent's output that blocks holds up neither the
+// workers nor the pool.
 func TestOutputGoesOnByteForByte(t *testing.T) {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)

@@ -22,8 +22,8 @@ func (m *machine) close(why Reason) {
 	}
 }
 
-// shutdown drains the pool. Indexes that wait for their restart are done with,
-// successors that do not serve yet are killed: none of them runs a task.
+// shutdown drains the pool. Indexes that wait for their restart are done with, successors that do
+// not serve yet are killed: none of them runs a task.
 func (m *machine) shutdown() {
 	switch m.phase {
 	case idle, starting:
@@ -58,8 +58,8 @@ func (m *machine) cut() {
 	}
 }
 
-// settle answers the backlogs that nobody accepts from any more, and ends the
-// machine when the last process is gone.
+// settle answers the backlogs that nobody accepts from any more, and ends the machine when the last
+// process is gone.
 func (m *machine) settle() {
 	if m.phase != ending {
 		return
@@ -142,18 +142,18 @@ func (m *machine) expire() {
 	}
 }
 
-// forgive moves the deadlines of the processes when this tick is very late: then the host was stopped or starved, most likely
-// its workers too, and none of them is to blame.
+// forgive moves the deadlines of the processes when this tick is very late: then the host was
+// stopped or starved, most likely its workers too, and none of them is to blame.
 func (m *machine) forgive(late time.Duration) {
 	if late < confirmWithin {
 		return
 	}
 	for p := range m.processes() {
 		if !p.deadline.IsZero() {
-			p.deadline = p.deadline.Add(late)
+			p.deadline = p.deadline.Add(late + confirmWithin)
 		}
 		if !p.drainBy.IsZero() {
-			p.drainBy = p.drainBy.Add(late)
+			p.drainBy = p.drainBy.Add(late + confirmWithin)
 		}
 	}
 }
@@ -166,10 +166,10 @@ func (p *process) overdue(startTimeout time.Duration) Reason {
 			p.words = fmt.Sprintf("not ready within %s", startTimeout)
 		}
 		return BootTimeout
-	case p.state != draining:
-		return Unresponsive
 	case p.retire == HardLimit:
 		return HardLimit
+	case p.state != draining:
+		return Unresponsive
 	}
 	return DrainTimeout
 }

@@ -76,7 +76,7 @@ func TestEndOfShutdownsContextStopsTasksAndListsThem(t *testing.T) {
 	require.Len(t, lost.Tasks, 1)
 	assert.Equal(t, "main.Sleep", lost.Tasks[0].Name)
 	assert.Positive(t, lost.Tasks[0].Age)
-	assert.ErrorContains(t, err, "1 tasks were lost at shutdown: main.Sleep (task ")
+	assert.ErrorContains(t, err, "tasks lost at shutdown (1): main.Sleep (task ")
 	others.Wait()
 	require.ErrorAs(t, p.Shutdown(t.Context()), &lost, "asked again")
 }
@@ -168,7 +168,7 @@ func TestSlowOnEventDropsAndCounts(t *testing.T) {
 	assert.EqualValues(t, maxEvents+100-kept, got[kept].Dropped)
 }
 
-func TestLoggedOutputIsTaggedAndCut(t *testing.T) {
+func TestLoggedOutputIsTagged(t *testing.T) {
 	var buf lockedBuffer
 	p := startPool(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&buf, nil)) })
 	pid := p.ask(0, "who")
@@ -176,6 +176,24 @@ func TestLoggedOutputIsTaggedAndCut(t *testing.T) {
 	eventually(t, "the line is logged", func() bool {
 		return strings.Contains(buf.String(), "msg=hello worker=0 pid="+pid+" stream=stdout")
 	})
+}
+
+func TestLoggedLinesAreCut(t *testing.T) {
+	var buf lockedBuffer
+	logger := slog.New(slog.NewTextHandler(&buf, nil))
+	events := newEventQueue(nil, slog.New(slog.DiscardHandler))
+	o := openOutputs(Config{Logger: logger}, events)
+	long := strings.Repeat("x", maxLine+10) + "\nnext\nand the last without an end"
+	o.copy(strings.NewReader(long), stream{3, 7, "stderr"}, &tail{})
+	o.close()
+	events.close()
+	<-events.ended
+	lines := strings.Split(strings.TrimSpace(buf.String()), "\n")
+	require.Len(t, lines, 4)
+	assert.Contains(t, lines[0], "msg="+strings.Repeat("x", maxLine)+" worker=3 pid=7 stream=stderr")
+	assert.Contains(t, lines[1], "msg=xxxxxxxxxx worker=3")
+	assert.Contains(t, lines[2], "msg=next ")
+	assert.Contains(t, lines[3], `msg="and the last without an end"`)
 }
 
 type lockedBuffer struct {
@@ -199,7 +217,6 @@ func TestAttachReadsTheTableUntilThePoolEnds(t *testing.T) {
 	p := startPool(t)
 	a, err := Attach(t.Context(), p.cfg.TempDir, "T")
 	require.NoError(t, err)
-	defer a.Table.Close()
 	assert.Equal(t, p.cfg.Settings, a.Settings)
 	assert.Equal(t, p.pid(1), a.Table.Status()[1].PID)
 	select {
@@ -219,7 +236,6 @@ func TestAttachmentCanBeClosed(t *testing.T) {
 	a, err := Attach(t.Context(), p.cfg.TempDir, "T")
 	require.NoError(t, err)
 	require.NoError(t, a.Close())
-	require.NoError(t, a.Table.Close())
 }
 
 // Connections to the pool's socket that say nothing or garbage harm nobody.
@@ -236,7 +252,6 @@ func TestSilentAndGarbageClientsHarmNothing_Row78(t *testing.T) {
 	a, err := Attach(t.Context(), p.cfg.TempDir, "T")
 	require.NoError(t, err)
 	require.NoError(t, a.Close())
-	require.NoError(t, a.Table.Close())
 }
 
 func TestRemovedPoolSocketIsBack_Row17(t *testing.T) {
@@ -247,6 +262,6 @@ func TestRemovedPoolSocketIsBack_Row17(t *testing.T) {
 		if err != nil {
 			return false
 		}
-		return assert.NoError(t, a.Close()) && assert.NoError(t, a.Table.Close())
+		return assert.NoError(t, a.Close())
 	})
 }

@@ -17,11 +17,12 @@ import (
 	"github.com/taskd-go/task/sharedstate"
 )
 
-// lingerLimit is how long the output and the channel of a dead worker are still read:
-// a grandchild that left the process group may hold them open for ever.
+// lingerLimit is how long the output and the channel of a dead worker are still read: a grandchild
+// that left the process group may hold them open for ever.
 const lingerLimit = 100 * time.Millisecond
 
-// A child is one worker process as the system sees it. proc and conn stand before its spawned event.
+// A child is one worker process as the system sees it. proc and conn stand before its spawned
+// event.
 type child struct {
 	key
 	row    sharedstate.Row
@@ -30,8 +31,8 @@ type child struct {
 	stderr tail
 }
 
-// spawn starts a worker. The fork itself happens on the child's own goroutine, which
-// then watches the process to its end.
+// spawn starts a worker. The fork itself happens on the child's own goroutine, which then watches
+// the process to its end.
 func (s *Supervisor) spawn(a spawn) {
 	row, err := s.table.Allocate(a.index, a.generation)
 	if err != nil {
@@ -152,7 +153,8 @@ func (s *Supervisor) listen(c *child) {
 	}
 }
 
-// workerEnv is what a worker gets of environ: what allowed names, or all, without our marker, and a marker of its own.
+// workerEnv is what a worker gets of environ: what allowed names, or all, without our marker, and a
+// marker of its own.
 func workerEnv(environ, allowed []string, serverName string) []string {
 	env := slices.DeleteFunc(slices.Clone(environ), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -219,8 +221,8 @@ func socketPair() (ours net.Conn, theirs *os.File, err error) {
 	return ours, theirs, nil
 }
 
-// duplicate returns c's descriptor under another number. For a listener its own File would not do: the
-// fork would make that one blocking, and with it the sockets of all who share it.
+// duplicate returns c's descriptor under another number. For a listener its own File would not do:
+// the fork would make that one blocking, and with it the sockets of all who share it.
 func duplicate(c syscall.Conn, name string) (*os.File, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {

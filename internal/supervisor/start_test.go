@@ -19,8 +19,8 @@ import (
 	"github.com/taskd-go/task/sharedstate"
 )
 
-// envHost makes the test binary a host program of a pool in the folder that it
-// names: it starts one, says so, and serves until its stdin ends.
+// envHost makes the test binary a host program of a pool in the folder that it names: it starts
+// one, says so, and serves until its stdin ends.
 const envHost = "SUPERVISOR_TEST_HOST"
 
 func host() int {
@@ -104,7 +104,8 @@ func TestNextStartRemovesADeadPoolsSockets_Row16(t *testing.T) {
 	require.NoError(t, os.Remove(dir+"/T.TaskWorker.x.sock"))
 }
 
-// A worker that panics, exits or gives up at boot: Start's error holds its words and its exit status.
+// A worker that panics, exits or gives up at boot: Start's error holds its words and its exit
+// status.
 func TestStartSaysWhyAWorkerDoesNotBoot_Row31(t *testing.T) {
 	for _, c := range []struct {
 		name, behaviour string
@@ -141,7 +142,8 @@ func TestStartEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-// A memory limit below the idle size is refused at boot, with both numbers; a recycled worker's exit is not a crash.
+// A memory limit below the idle size is refused at boot, with both numbers; a recycled worker's
+// exit is not a crash.
 func TestMemoryLimitBelowIdleSizeIsRefused_Row33(t *testing.T) {
 	_, err := tryPool(t, testEnv(), func(c *Config) { c.MaxWorkerMemory = 4096 })
 	require.ErrorContains(t, err, "limit of 4096 bytes is below the ")
@@ -199,7 +201,7 @@ func TestForkFailureIsRetried_Row27(t *testing.T) {
 	require.NoError(t, err)
 	broken.Store(true)
 	p.ask(0, "exit 1")
-	for range 5 {
+	for range 3 {
 		<-failures
 	}
 	failed := p.waitEvent("failed fork", func(ev Event) bool { return ev.Kind == EventSpawnFailed })

@@ -71,7 +71,8 @@ func systemEnv() env {
 	return env{start: sys.Start, newExe: openExecutable, refuse: worker.Refuse}
 }
 
-// openExecutable opens the program by the path that it was started from, which may hold a newer one by now.
+// openExecutable opens the program by the path that it was started from, which may hold a newer one
+// by now.
 func openExecutable() (*os.File, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -80,8 +81,8 @@ func openExecutable() (*os.File, error) {
 	return os.Open(path)
 }
 
-// Start takes the pool's name, binds the listeners, spawns the workers, and returns when every one accepts, or with an
-// error that holds the failing worker's last words and exit status, everything
+// Start takes the pool's name, binds the listeners, spawns the workers, and returns when every one
+// accepts, or with an error that holds the failing worker's last words and exit status, everything
 // cleaned up. ctx bounds the boot only. The table can be read after Shutdown too.
 func Start(ctx context.Context, cfg Config) (*Supervisor, error) {
 	return start(ctx, cfg, systemEnv())
@@ -193,9 +194,11 @@ func (s *Supervisor) release() {
 // Table returns the pool's table, writable.
 func (s *Supervisor) Table() *sharedstate.Table { return s.table }
 
-// Reload replaces all workers, MaxReplacing at a time, by ones of the program that now stands at the executable's path, and returns when each index serves with
-// it; old workers may still finish tasks then. A new program that does not boot, or lacks one of the pool's tasks, ends it: the error
-// says why, and workers that were not replaced stay. So does the end of ctx. A second Reload at the same time is an error.
+// Reload replaces all workers, MaxReplacing at a time, by ones of the program that now stands at
+// the executable's path, and returns when each index serves with it; old workers may still finish
+// tasks then. A new program that does not boot, or lacks one of the pool's tasks, ends it: the
+// error says why, and workers that were not replaced stay. So does the end of ctx. A second Reload
+// at the same time is an error.
 func (s *Supervisor) Reload(ctx context.Context) error {
 	exe, err := s.env.newExe()
 	if err != nil {
@@ -219,9 +222,11 @@ func (s *Supervisor) Reload(ctx context.Context) error {
 	return nil
 }
 
-// Shutdown drains and ends the pool: nothing new is accepted, tasks go on for at most DrainTimeout, and when it returns no process, no file and no descriptor
-// is left. Call it any number of times, from any goroutine: all wait for the one drain. The
-// end of any caller's ctx stops what still runs, and that caller's error wraps ctx's. A *LostError lists the tasks that were running when their process ended.
+// Shutdown drains and ends the pool: nothing new is accepted, tasks go on for at most DrainTimeout,
+// and when it returns no process, no file and no descriptor is left. Call it any number of times,
+// from any goroutine: all wait for the one drain. The end of any caller's ctx stops what still
+// runs, and that caller's error wraps ctx's. A *LostError lists the tasks that were running when
+// their process ended.
 func (s *Supervisor) Shutdown(ctx context.Context) error {
 	s.post(shutdownWanted{})
 	var err error

@@ -1,0 +1,10 @@
+module github.com/taskd-go/task/interop
+
+go 1.26.0
+
+require (
+	github.com/stretchr/testify v1.12.1
+	github.com/taskd-go/task v0.0.0
+	github.com/ugorji/go/codec v1.3.2
+	golang.org/x/sys v0.50.0
+)
