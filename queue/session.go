@@ -72,6 +72,7 @@ func (s *session) run() error {
 		if s.ctx.Err() != nil || stopped(s.stop) || s.taken >= s.limit {
 			return nil
 		}
+		idle := s.idle() // before the look: what ends during it may be due again
 		took, full, err := s.look(first)
 		switch {
 		case err == nil:
@@ -89,7 +90,7 @@ func (s *session) run() error {
 		if took > 0 {
 			s.quickTill = time.Now().Add(quickFor)
 		}
-		if s.untilEmpty && took == 0 && !full && s.idle() {
+		if s.untilEmpty && idle && took == 0 {
 			return nil
 		}
 		if took == 0 || full {
@@ -130,13 +131,12 @@ func (s *session) look(first bool) (took int, full bool, err error) {
 
 // house reads the control table and ends lapsed reservations.
 func (s *session) house(ctx context.Context, first bool) (err error) {
-	if s.control, err = s.q.readControl(ctx); err != nil {
+	if err := s.readControl(ctx); err != nil {
 		return err
 	}
 	if first {
 		s.restart = s.control.restart
 	}
-	s.cancelJobs(s.control.cancelled)
 	if s.control.restart > s.restart {
 		return ErrRestart
 	}
@@ -148,6 +148,13 @@ func (s *session) house(ctx context.Context, first bool) (err error) {
 		err = s.q.sweepControl(ctx)
 	}
 	s.houseAt = time.Now().Add(houseEvery)
+	return err
+}
+
+func (s *session) readControl(ctx context.Context) (err error) {
+	if s.control, err = s.q.readControl(ctx); err == nil {
+		s.cancelJobs(s.control.cancelled)
+	}
 	return err
 }
 
@@ -230,13 +237,21 @@ func signal(c chan<- struct{}) {
 
 // end waits until what was taken is done and stored, or may wait no longer, and returns the jobs that still run.
 func (s *session) end() (abandoned []string) {
-	grace := time.NewTimer(s.grace)
+	grace, house := time.NewTimer(s.grace), time.NewTicker(houseEvery)
 	defer grace.Stop()
+	defer house.Stop()
 	var last <-chan time.Time
 	hurry := (<-chan struct{})(s.hurry)
 	for waiting := true; waiting && !s.idle(); {
 		select {
 		case <-s.changed:
+			continue
+		case <-house.C: // jobs can be cancelled still
+			ctx, cancel := context.WithTimeout(s.base, min(s.query, houseEvery))
+			if err := s.readControl(ctx); err != nil {
+				s.q.logger.Warn("queue: control table was not read", "worker", s.name, "error", err)
+			}
+			cancel()
 			continue
 		case <-grace.C:
 		case <-hurry:

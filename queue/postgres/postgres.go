@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -40,18 +39,18 @@ func Open(ctx context.Context, dsn string) (*DB, error) {
 
 // Queue is the queue in the database. Its pushes are announced on the channel of its tables, to which Waker listens.
 func (db *DB) Queue(t queue.Tables, opts ...queue.Option) (*queue.Queue, error) {
-	own := []queue.Option{queue.WithTables(t), queue.NotifyOn(channel(t))}
+	own := []queue.Option{queue.WithTables(t), queue.NotifyOn(Channel(t))}
 	return queue.New(db.SQL, queue.PostgreSQL, append(own, opts...)...)
 }
 
 // Close closes the pool. No worker may run any more.
 func (db *DB) Close() error { return db.SQL.Close() }
 
-// channel is one for each set of tables; a name that is not quoted is lower case.
-func channel(t queue.Tables) string { return strings.ToLower(t.Prefix+t.Jobs) + "_queue" }
+// Channel is where pushes into these tables are announced.
+func Channel(t queue.Tables) string { return t.Prefix + t.Jobs + "_queue" }
 
 // Waker listens for pushes on a connection of its own, outside the pool.
-func (db *DB) Waker(t queue.Tables) queue.Waker { return waker{db.config, channel(t)} }
+func (db *DB) Waker(t queue.Tables) queue.Waker { return waker{db.config, Channel(t)} }
 
 type waker struct {
 	config  *pgx.ConnConfig
