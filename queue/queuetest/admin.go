@@ -68,7 +68,7 @@ var deaths = []behaviour{
 			[]any{info.Priority, info.MaxAttempts, info.Attempts, info.Crashes, info.UniqueKey, *info.Timeout, info.Replays})
 		assert.Len(s, info.Failures, 1)
 	}},
-	{"dead letters are pruned by age only when asked, Row70", func(s *stage) {
+	{"dead letters are pruned by age only when asked_Row70", func(s *stage) {
 		s.dead("old")
 		s.at(100)
 		s.drain(s.worker(s.q, nil))
@@ -84,7 +84,7 @@ var deaths = []behaviour{
 		assert.EqualValues(s, 1, n)
 		assert.Empty(s, s.failed())
 	}},
-	{"every change of state can be explained, Row74", func(s *stage) {
+	{"every change of state can be explained_Row74", func(s *stage) {
 		id := s.push(envelope("plain", "a"), queue.Tries(2), queue.Backoff(0))
 		w := s.worker(s.q, always(job.Retry(errors.New("down"))))
 		s.drain(w)
@@ -132,7 +132,7 @@ var controls = []behaviour{
 		assert.ErrorIs(s, s.q.Cancel(s.Context(), id), queue.ErrNotFound)
 		assert.ErrorIs(s, s.q.Cancel(s.Context(), "x"), queue.ErrNotFound)
 	}},
-	{"a job that runs elsewhere is cancelled, its handler told, Row26", func(s *stage) {
+	{"a job that runs elsewhere is cancelled, its handler told_Row26", func(s *stage) {
 		id := s.push(envelope("plain", "a"))
 		began, cause := make(chan struct{}), make(chan error, 1)
 		events := make(chan job.Event, 9)

@@ -16,7 +16,7 @@ import (
 )
 
 var leases = []behaviour{
-	{"a killed worker's job comes back with the attempt and the crash counted, Row12", func(s *stage) {
+	{"a killed worker's job comes back with the attempt and the crash counted_Row12", func(s *stage) {
 		sc := newScript(s, &script{handle: held})
 		id := s.pushJob(sc.job("A"))
 		p := s.puppet()
@@ -52,7 +52,7 @@ var leases = []behaviour{
 		s.at(160.001)
 		assert.Equal(s, 1, s.drain(w))
 	}},
-	{"a job that crashed three workers is dead, Row29", func(s *stage) {
+	{"a job that crashed three workers is dead_Row29", func(s *stage) {
 		sc := newScript(s, &script{tries: 99, handle: held})
 		s.pushJob(sc.job("A"))
 		var events []job.Event
@@ -71,7 +71,7 @@ var leases = []behaviour{
 		assert.Equal(s, job.EventDead, events[0].Kind)
 		assert.Len(s, sc.failures(), 1, "Failed is called for what the sweep buries")
 	}},
-	{"a job that kills its worker each time is dead after its tries, Row17", func(s *stage) {
+	{"a job that kills its worker each time is dead after its tries_Row17", func(s *stage) {
 		sc := newScript(s, &script{tries: 2, handle: held})
 		s.pushJob(sc.job("A"))
 		for range 2 {
@@ -100,7 +100,7 @@ var leases = []behaviour{
 		}
 		assert.Empty(s, s.failed())
 	}},
-	{"a job longer than its lease runs once, Row2 Row14 Row19", func(s *stage) {
+	{"a job longer than its lease runs once_Row2_Row14_Row19", func(s *stage) {
 		q := s.real()
 		_, err := q.PushEnvelope(s.Context(), envelope("plain", "a"))
 		require.NoError(s, err)
@@ -125,7 +125,7 @@ var leases = []behaviour{
 		all.Wait()
 		assert.EqualValues(s, 2, runs.Load())
 	}},
-	{"a lease not longer than the renewal's interval is refused, Row14 Row19", func(s *stage) {
+	{"a lease not longer than the renewal's interval is refused_Row14_Row19", func(s *stage) {
 		for _, every := range []time.Duration{time.Second, 2 * time.Second, -1} {
 			w := s.worker(s.q, nil, queue.Lease(time.Second), queue.RenewEvery(every))
 			var config *queue.ConfigError
@@ -151,7 +151,7 @@ var leases = []behaviour{
 		require.NoError(s, wait())
 		assert.Equal(s, "other", s.inspect(id).Job.ReservedBy)
 	}},
-	{"a delayed job is in no lease, Row20", func(s *stage) {
+	{"a delayed job is in no lease_Row20", func(s *stage) {
 		id := s.push(envelope("plain", "a"), queue.Delay(10*30*time.Second))
 		r := newRecord()
 		w := s.worker(s.q, []job.Handler{r.handler()})
@@ -162,7 +162,7 @@ var leases = []behaviour{
 		}
 		assert.Equal(s, 1, s.drain(w))
 	}},
-	{"several sweeps at once end each lapsed reservation once, Row9", func(s *stage) {
+	{"several sweeps at once end each lapsed reservation once_Row9", func(s *stage) {
 		const jobs = 200
 		s.lapsedRows(jobs, "nobody")
 		var requeued atomic.Int64
@@ -179,7 +179,7 @@ var leases = []behaviour{
 		assert.EqualValues(s, jobs, requeued.Load())
 		assert.EqualValues(s, jobs, s.int("SELECT COUNT(*) FROM "+s.table("jobs")+" WHERE crashes = 1 AND attempts = 1 AND reserved_token IS NULL"))
 	}},
-	{"a sweep gives foreign types back untouched, in one pass, Row3 Row5", func(s *stage) {
+	{"a sweep gives foreign types back untouched, in one pass_Row3_Row5", func(s *stage) {
 		const jobs = 300
 		s.lapsedRows(jobs, "foreign")
 		r := newRecord()
@@ -187,7 +187,7 @@ var leases = []behaviour{
 		assert.Equal(s, queue.Counts{Ready: jobs}, s.counts(""))
 		assert.Empty(s, s.failed())
 	}},
-	{"a worker of the same host and pid is another worker, Row13", func(s *stage) {
+	{"a worker of the same host and pid is another worker_Row13", func(s *stage) {
 		one, two := s.worker(s.q, nil), s.worker(s.q, nil)
 		assert.NotEqual(s, one.Name(), two.Name())
 	}},
@@ -205,7 +205,7 @@ func (s *stage) lapsedRows(n int, jobType string) {
 }
 
 var ends = []behaviour{
-	{"the end of the context lets jobs finish, Row25", func(s *stage) {
+	{"the end of the context lets jobs finish_Row25", func(s *stage) {
 		began, release := make(chan struct{}), make(chan struct{})
 		s.push(envelope("plain", "runs"))
 		s.push(envelope("plain", "waits"))
@@ -222,7 +222,7 @@ var ends = []behaviour{
 		require.NoError(s, wait())
 		assert.Equal(s, []string{"waits"}, s.pending())
 	}},
-	{"what cannot finish is given back without an attempt, Row24", func(s *stage) {
+	{"what cannot finish is given back without an attempt_Row24", func(s *stage) {
 		began := make(chan struct{})
 		id := s.push(envelope("plain", "a"))
 		events := make(chan job.Event, 9)
@@ -244,7 +244,7 @@ var ends = []behaviour{
 		receive(s, events, "started")
 		assert.Equal(s, job.ReasonInterrupted, receive(s, events, "interrupted").Reason)
 	}},
-	{"Shutdown names what does not return, in time, Row23", func(s *stage) {
+	{"Shutdown names what does not return, in time_Row23", func(s *stage) {
 		began, release := make(chan struct{}), make(chan struct{})
 		defer close(release)
 		id := s.push(envelope("plain", "deaf"))
@@ -275,7 +275,7 @@ var ends = []behaviour{
 		require.NoError(s, wait())
 		require.NoError(s, w.Shutdown(s.Context()))
 	}},
-	{"ends at random points lose nothing, Row25", func(s *stage) {
+	{"ends at random points lose nothing_Row25", func(s *stage) {
 		const rounds, jobs = 10, 20
 		q := s.real()
 		var ran atomic.Int64

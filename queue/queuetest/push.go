@@ -85,7 +85,7 @@ var pushes = []behaviour{
 		require.Len(s, s.failed(), 1)
 		assert.Equal(s, 5, s.failed()[0].Attempts)
 	}},
-	{"PushTx shows with the commit, not before, Row72", func(s *stage) {
+	{"PushTx shows with the commit, not before_Row72", func(s *stage) {
 		sc := newScript(s, &script{})
 		tx, err := s.db.SQL.BeginTx(s.Context(), nil)
 		require.NoError(s, err)
@@ -104,7 +104,7 @@ var pushes = []behaviour{
 		assert.EqualValues(s, 3, s.counts("").Size())
 		assert.NotNil(s, s.inspect(id).Job)
 	}},
-	{"a rollback leaves nothing, the unique key too, Row35", func(s *stage) {
+	{"a rollback leaves nothing, the unique key too_Row35", func(s *stage) {
 		tx, err := s.db.SQL.BeginTx(s.Context(), nil)
 		require.NoError(s, err)
 		_, err = s.q.PushEnvelopeTx(s.Context(), tx, envelope("plain", "A"), queue.Unique("k", queue.Reject))
@@ -113,7 +113,7 @@ var pushes = []behaviour{
 		s.mustBeEmpty()
 		s.push(envelope("plain", "B"), queue.Unique("k", queue.Reject))
 	}},
-	{"PushMany returns the ids in the order of the jobs, Row59", func(s *stage) {
+	{"PushMany returns the ids in the order of the jobs_Row59", func(s *stage) {
 		sc := newScript(s, &script{})
 		var js []queue.Job
 		var names []string
@@ -131,7 +131,7 @@ var pushes = []behaviour{
 			require.Equal(s, names[i], j.Name)
 		}
 	}},
-	{"PushMany stores all or nothing, Row59", func(s *stage) {
+	{"PushMany stores all or nothing_Row59", func(s *stage) {
 		sc := newScript(s, &script{})
 		_, err := s.q.PushMany(s.Context(), []queue.Job{sc.job("A"), nil})
 		require.Error(s, err)
@@ -232,7 +232,7 @@ var uniques = []behaviour{
 		require.NoError(s, tx.Commit())
 		assert.Equal(s, []string{"a", "c"}, s.pending())
 	}},
-	{"a job that is done, cancelled, cleared or dead lets its key go, Row31 Row32", func(s *stage) {
+	{"a job that is done, cancelled, cleared or dead lets its key go_Row31_Row32", func(s *stage) {
 		key := queue.Unique("k", queue.Reject)
 		s.push(envelope("plain", "done"), key)
 		s.drain(s.worker(s.q, []job.Handler{newRecord().handler()}))
@@ -246,13 +246,13 @@ var uniques = []behaviour{
 		require.Len(s, s.failed(), 1)
 		s.push(envelope("plain", "after"), key)
 	}},
-	{"what cannot be decoded lets its key go, Row35", func(s *stage) {
+	{"what cannot be decoded lets its key go_Row35", func(s *stage) {
 		s.insert("no json")
 		s.db.must(s, "UPDATE "+s.table("jobs")+" SET unique_key = 'plain:k'")
 		s.drain(s.worker(s.q, nil))
 		s.push(envelope("plain", "after"), queue.Unique("k", queue.Reject))
 	}},
-	{"a refused push leaves its other keys free, Row33", func(s *stage) {
+	{"a refused push leaves its other keys free_Row33", func(s *stage) {
 		s.push(envelope("plain", "a"), queue.Unique("k", queue.Reject))
 		_, err := s.q.PushEnvelope(s.Context(), envelope("plain", "b"), queue.Unique("l", queue.Reject), queue.Priority(9))
 		require.Error(s, err)

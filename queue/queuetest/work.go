@@ -68,7 +68,7 @@ var works = []behaviour{
 		assert.Nil(s, r.Job)
 		assert.Equal(s, []queue.FailedJob{f}, r.Dead)
 	}},
-	{"a meta member goes through retries, death and replay, Row68", func(s *stage) {
+	{"a meta member goes through retries, death and replay_Row68", func(s *stage) {
 		e := envelope("plain", "a")
 		e.Meta = map[string]any{"traceparent": "00-abc"}
 		s.push(e, queue.Tries(2), queue.Backoff(0))
@@ -84,7 +84,7 @@ var works = []behaviour{
 			assert.Equal(s, "00-abc", receive(s, seen, "a run"))
 		}
 	}},
-	{"a deferral costs no attempt, Row60", func(s *stage) {
+	{"a deferral costs no attempt_Row60", func(s *stage) {
 		id := s.push(envelope("plain", "a"))
 		w := s.worker(s.q, always(job.Defer(time.Minute)))
 		for range 20 {
@@ -95,7 +95,7 @@ var works = []behaviour{
 		assert.Zero(s, info.Attempts)
 		assert.Empty(s, info.Failures)
 	}},
-	{"Unlimited means no limit, Row60", func(s *stage) {
+	{"Unlimited means no limit_Row60", func(s *stage) {
 		id := s.push(envelope("plain", "a"), queue.Tries(job.Unlimited), queue.Backoff(0))
 		n, err := s.worker(s.q, always(job.Retry(errors.New("no")))).WorkUntilEmpty(s.Context(), 50)
 		require.NoError(s, err)
@@ -116,7 +116,7 @@ var works = []behaviour{
 		assert.Empty(s, r.take())
 		assert.Equal(s, job.ReasonExhausted, s.failed()[0].Reason)
 	}},
-	{"time limits: the row's, the worker's, none, Row6", func(s *stage) {
+	{"time limits: the row's, the worker's, none_Row6", func(s *stage) {
 		const none = time.Duration(-1)
 		for _, c := range []struct {
 			name              string
@@ -154,7 +154,7 @@ var works = []behaviour{
 		})))
 		assert.Equal(s, job.ReasonTimeout, s.inspect(id).Job.Failures[0].Reason)
 	}},
-	{"a job of an unknown type is dead, or parked without an attempt, Row73", func(s *stage) {
+	{"a job of an unknown type is dead, or parked without an attempt_Row73", func(s *stage) {
 		id := s.push(envelope("nobody", "a"), queue.Backoff(3*time.Second))
 		park := s.worker(s.q, nil, queue.OnUnknown(queue.Park))
 		assert.Equal(s, 1, s.drain(park))
@@ -165,7 +165,7 @@ var works = []behaviour{
 		s.drain(s.worker(s.q, nil))
 		assert.Equal(s, job.ReasonUnregistered, s.failed()[0].Reason)
 	}},
-	{"a payload that does not fit is dead after one try, Row18", func(s *stage) {
+	{"a payload that does not fit is dead after one try_Row18", func(s *stage) {
 		s.insert(`{"jobType":"scripted","payload":{"script":"text"}}`)
 		s.insert(`{"jobType":"scripted","payload":7}`)
 		s.drain(s.worker(s.q, scriptedHandlers))
