@@ -24,22 +24,15 @@ func (q *Queue) Counts(ctx context.Context, queue string) (c Counts, err error) 
 	if queue != "" {
 		and, args = " AND queue = ?", []any{queue}
 	}
-	for _, part := range []struct {
-		cond string
-		into *int64
-	}{
-		{"reserved_token IS NULL AND available_at <= {now}", &c.Ready},
-		{"reserved_token IS NULL AND available_at > {now}", &c.Delayed},
-		{"reserved_token IS NOT NULL", &c.Reserved},
-	} {
-		err = q.each(ctx, q.read, "SELECT COUNT(*) FROM {jobs} WHERE "+part.cond+and, args, func(rows *sql.Rows) error {
-			return rows.Scan(part.into)
-		})
-		if err != nil {
-			return Counts{}, err
-		}
+	free := "SELECT COUNT(*), COALESCE(SUM(CASE WHEN available_at > {now} THEN 1 ELSE 0 END), 0) FROM {jobs} WHERE reserved_token IS NULL" + and
+	err = q.each(ctx, q.read, free, args, func(rows *sql.Rows) error { return rows.Scan(&c.Ready, &c.Delayed) })
+	if err != nil {
+		return Counts{}, err
 	}
-	return c, nil
+	c.Ready -= c.Delayed
+	reserved := "SELECT COUNT(*) FROM {jobs} WHERE reserved_token IS NOT NULL" + and
+	err = q.each(ctx, q.read, reserved, args, func(rows *sql.Rows) error { return rows.Scan(&c.Reserved) })
+	return c, err
 }
 
 // Size is the number of jobs of a queue, whatever their state; "" is every queue.

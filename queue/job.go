@@ -79,18 +79,30 @@ func (handlerFor[J]) Handle(ctx context.Context, e job.Envelope) job.Result {
 }
 
 func (handlerFor[J]) layers(e job.Envelope) []job.Middleware {
-	j, err := bound[J](e)
-	if l, ok := any(j).(layered); ok && err == nil {
+	if l, ok := boundAs[J, layered](e); ok {
 		return l.Middleware()
 	}
 	return nil
 }
 
 func (handlerFor[J]) failed(ctx context.Context, e job.Envelope, failure error) {
-	j, err := bound[J](e)
-	if f, ok := any(j).(failer); ok && err == nil {
+	if f, ok := boundAs[J, failer](e); ok {
 		f.Failed(ctx, failure)
 	}
+}
+
+// boundAs is the job as something that not every job is; it decodes only what is.
+func boundAs[J Job, T any](e job.Envelope) (t T, ok bool) {
+	var none J
+	if t, ok = any(none).(T); !ok {
+		return t, false
+	}
+	j, err := bound[J](e)
+	if err != nil {
+		return t, false
+	}
+	t, ok = any(j).(T)
+	return t, ok
 }
 
 func bound[J Job](e job.Envelope) (J, error) {

@@ -6,19 +6,34 @@ import (
 	"database/sql/driver"
 	"errors"
 	"io"
+	"testing"
 )
 
 // faulty is db with a hook before each statement, "BEGIN" and "COMMIT" too. What the hook returns is the statement's
 // error, and it did not reach the database.
 func faulty(s *stage, db *sql.DB, hook func(ctx context.Context, statement string) error) *sql.DB {
-	f := sql.OpenDB(faultyConnector{db, hook})
-	s.Cleanup(func() { f.Close() })
-	return f
+	return opened(s, faultyConnector{db, func(ctx context.Context, statement string, _ []driver.NamedValue) error {
+		return hook(ctx, statement)
+	}})
+}
+
+// Spy is db with a look at each statement before it is sent.
+func Spy(t testing.TB, db *sql.DB, look func(statement string, args []driver.NamedValue)) *sql.DB {
+	return opened(t, faultyConnector{db, func(_ context.Context, statement string, args []driver.NamedValue) error {
+		look(statement, args)
+		return nil
+	}})
+}
+
+func opened(t testing.TB, c faultyConnector) *sql.DB {
+	db := sql.OpenDB(c)
+	t.Cleanup(func() { db.Close() })
+	return db
 }
 
 type faultyConnector struct {
 	db   *sql.DB
-	hook func(ctx context.Context, statement string) error
+	hook func(ctx context.Context, statement string, args []driver.NamedValue) error
 }
 
 func (c faultyConnector) Connect(context.Context) (driver.Conn, error) {
@@ -39,7 +54,7 @@ func (c *faultyConn) Close() error              { return nil }
 func (c *faultyConn) Begin() (driver.Tx, error) { return nil, errors.New("faulty: needs a context") }
 
 func (c *faultyConn) BeginTx(ctx context.Context, opts driver.TxOptions) (_ driver.Tx, err error) {
-	if err := c.hook(ctx, "BEGIN"); err != nil {
+	if err := c.hook(ctx, "BEGIN", nil); err != nil {
 		return nil, err
 	}
 	c.tx, err = c.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.IsolationLevel(opts.Isolation)})
@@ -52,7 +67,7 @@ type faultyTx struct {
 }
 
 func (t *faultyTx) Commit() error {
-	if err := t.c.hook(t.ctx, "COMMIT"); err != nil {
+	if err := t.c.hook(t.ctx, "COMMIT", nil); err != nil {
 		return errors.Join(err, t.Rollback())
 	}
 	defer func() { t.c.tx = nil }()
@@ -72,7 +87,7 @@ func plain(args []driver.NamedValue) (values []any) {
 }
 
 func (c *faultyConn) ExecContext(ctx context.Context, statement string, args []driver.NamedValue) (driver.Result, error) {
-	if err := c.hook(ctx, statement); err != nil {
+	if err := c.hook(ctx, statement, args); err != nil {
 		return nil, err
 	}
 	if c.tx != nil {
@@ -82,7 +97,7 @@ func (c *faultyConn) ExecContext(ctx context.Context, statement string, args []d
 }
 
 func (c *faultyConn) QueryContext(ctx context.Context, statement string, args []driver.NamedValue) (driver.Rows, error) {
-	if err := c.hook(ctx, statement); err != nil {
+	if err := c.hook(ctx, statement, args); err != nil {
 		return nil, err
 	}
 	var rows *sql.Rows
