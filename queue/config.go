@@ -1,0 +1,80 @@
+package queue
+
+import (
+	"database/sql"
+	"fmt"
+
+	"github.com/taskd-go/task/job"
+)
+
+// The drivers.
+const (
+	DriverDatabase = "database"
+	DriverSync     = "sync"
+)
+
+// A Config is what chooses a program's queue.
+type Config struct {
+	Driver     string // DriverDatabase or DriverSync
+	Queue      string // the default queue
+	Connection string // of the database, by the program's own name; "" is its default one
+	Tables     Tables
+}
+
+// ReadConfig reads the settings of a queue from a decoded JSON file, which may be nil, and from the environment, which
+// goes before the file (getenv may be os.Getenv; nil: no environment):
+//
+//	driver                          QUEUE_DRIVER          database
+//	default_queue                   QUEUE_NAME            default
+//	drivers.database.connection     QUEUE_DB_CONNECTION
+//	drivers.database.jobs_table                           jobs
+//	drivers.database.failed_table                         failed_jobs
+//
+// A value of another kind than text is an error.
+func ReadConfig(file map[string]any, getenv func(string) string) (Config, error) {
+	c := Config{Driver: DriverDatabase, Queue: job.DefaultQueue}
+	drivers, _ := file["drivers"].(map[string]any)
+	database, _ := drivers["database"].(map[string]any)
+	for _, setting := range []struct {
+		file      map[string]any
+		key, name string
+		into      *string
+	}{
+		{file, "driver", "QUEUE_DRIVER", &c.Driver},
+		{file, "default_queue", "QUEUE_NAME", &c.Queue},
+		{database, "connection", "QUEUE_DB_CONNECTION", &c.Connection},
+		{database, "jobs_table", "", &c.Tables.Jobs},
+		{database, "failed_table", "", &c.Tables.Failed},
+	} {
+		switch v := setting.file[setting.key].(type) {
+		case nil:
+		case string:
+			*setting.into = v
+		default:
+			return c, &ConfigError{setting.key, v, "must be text"}
+		}
+		if getenv != nil && setting.name != "" {
+			if v := getenv(setting.name); v != "" {
+				*setting.into = v
+			}
+		}
+	}
+	return c, nil
+}
+
+// Open makes the queue that c chooses: over the database that connect opens for c.Connection, or the sync driver
+// with the handlers of reg.
+func (c Config) Open(connect func(connection string) (*sql.DB, Dialect, error), reg *job.Registry, opts ...Option) (*Queue, error) {
+	opts = append([]Option{DefaultQueue(c.Queue), WithTables(c.Tables)}, opts...)
+	switch c.Driver {
+	case DriverSync:
+		return NewSync(reg, opts...), nil
+	case DriverDatabase:
+		db, d, err := connect(c.Connection)
+		if err != nil {
+			return nil, fmt.Errorf("queue: connection %q: %w", c.Connection, err)
+		}
+		return New(db, d, opts...)
+	}
+	return nil, &ConfigError{"driver", fmt.Sprintf("%q", c.Driver), "must be database or sync"}
+}

@@ -1,0 +1,130 @@
+package conformance
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/taskd-go/task/job"
+	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/queuetest"
+)
+
+// The databases' durability is that of their openers' defaults: SQLite with synchronous=NORMAL, PostgreSQL and
+// MariaDB as their servers are set.
+
+type nothing struct{ N int }
+
+func (nothing) JobType() string              { return "nothing" }
+func (nothing) Handle(context.Context) error { return nil }
+
+func benchQueue(b *testing.B, db queuetest.Database) *queue.Queue {
+	opts := []queue.Option{queue.WithTables(db.Tables), queue.NotifyOn(db.Channel)}
+	if db.Read != nil {
+		opts = append(opts, queue.ReadFrom(db.Read))
+	}
+	q, err := queue.New(db.SQL, db.Dialect, opts...)
+	require.NoError(b, err)
+	return q
+}
+
+func benchWorker(q *queue.Queue, concurrency int, opts ...queue.WorkerOption) *queue.Worker {
+	reg, _ := job.NewRegistry(queue.HandlerFor[nothing]())
+	quiet := queue.RunWith(&job.Runner{Logger: slog.New(slog.DiscardHandler)})
+	return queue.NewWorker(q, reg, append(opts, queue.Concurrency(concurrency), quiet)...)
+}
+
+func perSecond(b *testing.B, n int) { b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "jobs/s") }
+
+func BenchmarkPush(b *testing.B) {
+	for _, d := range databases {
+		b.Run(d.name, func(b *testing.B) {
+			q := benchQueue(b, d.open(b))
+			n := 0
+			for b.Loop() {
+				_, err := q.Push(b.Context(), nothing{n})
+				require.NoError(b, err)
+				n++
+			}
+			perSecond(b, n)
+		})
+	}
+}
+
+func BenchmarkPushMany1000(b *testing.B) {
+	js := make([]queue.Job, 1000)
+	for i := range js {
+		js[i] = nothing{i}
+	}
+	for _, d := range databases {
+		b.Run(d.name, func(b *testing.B) {
+			q := benchQueue(b, d.open(b))
+			n := 0
+			for b.Loop() {
+				_, err := q.PushMany(b.Context(), js)
+				require.NoError(b, err)
+				n += len(js)
+			}
+			perSecond(b, n)
+		})
+	}
+}
+
+// BenchmarkWork works jobs that do nothing off one queue with one worker of 100.
+func BenchmarkWork(b *testing.B) {
+	for _, d := range databases {
+		b.Run(d.name, func(b *testing.B) {
+			q := benchQueue(b, d.open(b))
+			js := make([]queue.Job, b.N)
+			for i := range js {
+				js[i] = nothing{i}
+			}
+			_, err := q.PushMany(b.Context(), js)
+			require.NoError(b, err)
+			b.ResetTimer()
+			n, err := benchWorker(q, 100).WorkUntilEmpty(b.Context(), 0)
+			require.NoError(b, err)
+			require.Equal(b, b.N, n)
+			perSecond(b, n)
+		})
+	}
+}
+
+// BenchmarkPickUp is the time from a push of another queue value to the handler of an idle worker at its defaults.
+func BenchmarkPickUp(b *testing.B) {
+	for _, d := range databases {
+		b.Run(d.name, func(b *testing.B) {
+			db := d.open(b)
+			var opts []queue.WorkerOption
+			if db.Waker != nil {
+				opts = append(opts, queue.WakeBy(db.Waker))
+			}
+			began := make(chan time.Time, 1)
+			reg, _ := job.NewRegistry(job.Func("nothing", func(context.Context, job.Envelope) job.Result {
+				began <- time.Now()
+				return job.Success()
+			}))
+			w := queue.NewWorker(benchQueue(b, db), reg, opts...)
+			done := make(chan error, 1)
+			go func() { done <- w.Work(b.Context(), 0) }()
+			q := benchQueue(b, db)
+			var took []time.Duration
+			for range max(b.N, 20) {
+				time.Sleep(400 * time.Millisecond) // until the worker is idle
+				pushed := time.Now()
+				_, err := q.Push(b.Context(), nothing{})
+				require.NoError(b, err)
+				took = append(took, (<-began).Sub(pushed))
+			}
+			require.NoError(b, w.Shutdown(context.Background()))
+			require.NoError(b, <-done)
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+			b.ReportMetric(float64(took[len(took)*95/100].Microseconds())/1000, "p95-ms")
+		})
+	}
+}

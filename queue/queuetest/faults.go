@@ -1,0 +1,266 @@
+package queuetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/taskd-go/task/job"
+	"github.com/taskd-go/task/queue"
+)
+
+var errFault = errors.New("injected fault")
+
+// broken is a queue on the stage whose statements pass a hook.
+func (s *stage) broken(hook func(ctx context.Context, statement string) error) *queue.Queue {
+	s.Helper()
+	db := faulty(s, s.db.SQL, hook)
+	q, err := queue.New(db, s.db.Dialect, queue.WithTables(s.db.Tables), queue.ReadFrom(s.db.Read),
+		queue.Clock("(SELECT ms FROM "+s.clock+")"), queue.WithLogger(quiet))
+	require.NoError(s, err)
+	return q
+}
+
+// isRenewal tells the statement that renews leases.
+func isRenewal(statement string) bool { return strings.Contains(statement, "SET lease_until = ") }
+
+// settles tells the statement that removes finished jobs.
+func (s *stage) settles(statement string) bool {
+	return strings.HasPrefix(statement, "DELETE FROM "+s.table("jobs"))
+}
+
+var faults = []behaviour{
+	{"a job that is finished between the sweep's look and its write stays gone_Row1", func(s *stage) {
+		sc := newScript(s, &script{handle: held})
+		s.pushJob(sc.job("A"))
+		p := s.puppet()
+		require.Equal(s, "A", p.claim())
+		s.at(301)
+		var once sync.Once
+		sweeper := s.broken(func(_ context.Context, statement string) error {
+			if statement == "BEGIN" {
+				once.Do(func() { p.end(nil) })
+			}
+			return nil
+		})
+		assert.Zero(s, s.drain(s.worker(sweeper, scriptedHandlers)))
+		s.mustBeEmpty()
+		assert.Len(s, sc.ran(), 1)
+	}},
+	{"a lease renewed between the sweep's look and its write stays held_Row1", func(s *stage) {
+		s.lapsedRows(1, "plain")
+		var once sync.Once
+		sweeper := s.broken(func(_ context.Context, statement string) error {
+			if statement == "BEGIN" {
+				once.Do(func() {
+					s.db.must(s, fmt.Sprintf("UPDATE %s SET lease_until = %d", s.table("jobs"), s.now+1000))
+				})
+			}
+			return nil
+		})
+		s.drain(s.worker(sweeper, nil, queue.Queues("elsewhere")))
+		assert.EqualValues(s, 1, s.counts("").Reserved)
+	}},
+	{"a worker that cannot renew stops its job, and the token decides_Row10", func(s *stage) {
+		q := s.broken(func(_ context.Context, statement string) error {
+			if isRenewal(statement) {
+				return errFault
+			}
+			return nil
+		})
+		s.push(envelope("plain", "a"))
+		causes, began := make(chan error, 2), make(chan struct{}, 2)
+		w := s.worker(q, answers(func(ctx context.Context, _ job.Envelope) job.Result {
+			began <- struct{}{}
+			<-ctx.Done()
+			causes <- context.Cause(ctx)
+			return job.Retry(ctx.Err())
+		}), queue.Lease(200*time.Millisecond), queue.RenewEvery(20*time.Millisecond))
+		wait := s.start(func() error { _, err := w.ProcessOne(s.Context()); return err })
+		receive(s, began, "the job")
+		assert.Equal(s, job.ErrLeaseLost, receive(s, causes, "the end of the context"))
+		require.NoError(s, wait())
+		assert.EqualValues(s, 1, s.counts("").Reserved, "the row waits for its lease to lapse")
+		s.at(1)
+		r := newRecord()
+		assert.Equal(s, 1, s.drain(s.worker(s.q, []job.Handler{r.handler()})))
+		s.mustBeEmpty()
+	}},
+	{"an end that cannot be stored is stored later_Row11", func(s *stage) {
+		var left atomic.Int64
+		left.Store(3)
+		q := s.broken(func(_ context.Context, statement string) error {
+			if s.settles(statement) && left.Add(-1) >= 0 {
+				return errFault
+			}
+			return nil
+		})
+		s.push(envelope("plain", "a"))
+		r := newRecord()
+		assert.Equal(s, 1, s.drain(s.worker(q, []job.Handler{r.handler()})))
+		s.mustBeEmpty()
+		assert.Len(s, r.take(), 1)
+	}},
+	{"an end that can never be stored leaves the job to the next worker_Row11", func(s *stage) {
+		q := s.broken(func(_ context.Context, statement string) error {
+			if s.settles(statement) {
+				return errFault
+			}
+			return nil
+		})
+		s.push(envelope("plain", "a"))
+		r := newRecord()
+		s.drain(s.worker(q, []job.Handler{r.handler()}, queue.Lease(100*time.Millisecond)))
+		s.at(1)
+		s.drain(s.worker(s.q, []job.Handler{r.handler()}))
+		assert.Len(s, r.take(), 2)
+		s.mustBeEmpty()
+	}},
+	{"one bad row does not hold up a batch", func(s *stage) {
+		var bad atomic.Value
+		q := s.broken(func(_ context.Context, statement string) error {
+			if strings.HasPrefix(statement, "INSERT INTO "+s.table("failed_jobs")) {
+				bad.Store(statement)
+				return errFault
+			}
+			return nil
+		})
+		for _, jobType := range []string{"plain", "nobody", "plain"} {
+			s.push(envelope(jobType, "a"))
+		}
+		r := newRecord()
+		s.drain(s.worker(q, []job.Handler{r.handler()}, queue.Lease(100*time.Millisecond)))
+		assert.NotNil(s, bad.Load())
+		assert.Equal(s, queue.Counts{Reserved: 1}, s.counts(""))
+	}},
+	{"a fault between any two statements leaves each job once_Row47", func(s *stage) {
+		for _, end := range []job.Result{job.Success(), job.Retry(errFault), job.Fail(errFault), job.Defer(time.Hour)} {
+			for at := int64(1); ; at++ {
+				s.clear()
+				s.push(envelope("plain", "a"), queue.Tries(3), queue.Backoff(time.Hour))
+				var n atomic.Int64
+				q := s.broken(func(_ context.Context, statement string) error {
+					if n.Add(1) >= at {
+						return errFault
+					}
+					return nil
+				})
+				_, err := s.worker(q, always(end), queue.Lease(15*time.Millisecond)).ProcessOne(s.Context())
+				live, dead := s.counts("").Size(), int64(len(s.failed()))
+				if end.Kind() == job.KindSuccess {
+					assert.LessOrEqual(s, live+dead, int64(1))
+				} else {
+					assert.EqualValues(s, 1, live+dead, "after a fault from statement %d on in a %s", at, end.Kind())
+				}
+				if n.Load() < at {
+					require.NoError(s, err)
+					break // it went through
+				}
+			}
+		}
+	}},
+	{"a default lease lets a killed worker's job run again within a minute_Row15", func(s *stage) {
+		sc := newScript(s, &script{handle: held})
+		s.pushJob(sc.job("A"))
+		p := s.puppet(queue.Lease(30 * time.Second))
+		require.Equal(s, "A", p.claim())
+		p.leave()
+		s.at(60)
+		q := s.puppet()
+		require.Equal(s, "A", q.claim())
+		q.end(nil)
+	}},
+	{"a stalled query costs its time-out and nothing else_Row56", func(s *stage) {
+		var stalls atomic.Int64
+		q := s.broken(func(ctx context.Context, statement string) error {
+			if strings.HasPrefix(statement, "WITH due") || strings.HasPrefix(statement, "SELECT id FROM (SELECT id FROM (") {
+				if stalls.Add(1) == 2 {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+			}
+			return nil
+		})
+		r := newRecord()
+		w := s.worker(q, []job.Handler{r.handler()}, queue.QueryTimeout(100*time.Millisecond))
+		ctx, cancel := context.WithCancel(s.Context())
+		wait := s.start(func() error { return w.Work(ctx, 0) })
+		s.poll("the stall", func() bool { return stalls.Load() >= 2 })
+		s.push(envelope("plain", "a"))
+		receive(s, r.names, "the job")
+		cancel()
+		require.NoError(s, wait())
+	}},
+	{"many workers and jobs: each job once, deadlocks tried again_Row40_Row46", func(s *stage) {
+		const workers, jobs = 8, 400
+		q := s.real()
+		sc := newScript(s, &script{})
+		var js []queue.Job
+		for i := range jobs {
+			js = append(js, sc.job(fmt.Sprint(i)))
+		}
+		_, err := q.PushMany(s.Context(), js)
+		require.NoError(s, err)
+		var all sync.WaitGroup
+		for range workers {
+			w := s.worker(s.real(), scriptedHandlers, queue.Concurrency(8))
+			all.Go(func() { s.drain(w) })
+		}
+		all.Wait()
+		s.mustBeEmpty()
+		seen := map[string]int{}
+		for _, name := range sc.ran() {
+			seen[name]++
+			require.Equal(s, 1, seen[name], "job %s ran twice", name)
+		}
+		assert.Len(s, seen, jobs)
+	}},
+	{"jobs that failed together come back apart_Row45", func(s *stage) {
+		const jobs = 100
+		for range jobs {
+			s.push(envelope("plain", "a"))
+		}
+		s.drain(s.worker(s.q, always(job.Retry(errors.New("down")))))
+		due := map[int64]bool{}
+		var low, high int64
+		for _, info := range s.list() {
+			ms := info.AvailableAt.UnixMilli() - s.now
+			due[ms] = true
+			if low == 0 || ms < low {
+				low = ms
+			}
+			high = max(high, ms)
+		}
+		assert.Greater(s, len(due), jobs/4)
+		assert.Less(s, low, int64(900))
+		assert.Greater(s, high, int64(1100))
+	}},
+	{"pushes are announced once in 100 ms for each queue_Row55", func(s *stage) {
+		if s.db.Waker == nil {
+			s.Skip("this database has no waker")
+		}
+		var notified atomic.Int64
+		db := faulty(s, s.db.SQL, func(_ context.Context, statement string) error {
+			if strings.Contains(statement, "pg_notify") {
+				notified.Add(1)
+			}
+			return nil
+		})
+		q, err := queue.New(db, s.db.Dialect, queue.WithTables(s.db.Tables), queue.NotifyOn(s.db.Channel))
+		require.NoError(s, err)
+		begin := time.Now()
+		for range 100 {
+			_, err := q.PushEnvelope(s.Context(), envelope("plain", "a"))
+			require.NoError(s, err)
+		}
+		assert.LessOrEqual(s, notified.Load(), time.Since(begin).Milliseconds()/100+1)
+		assert.Positive(s, notified.Load())
+	}},
+}
