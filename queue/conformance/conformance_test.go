@@ -1,0 +1,89 @@
+package conformance
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/migrate"
+	"github.com/taskd-go/task/queue/mysql"
+	"github.com/taskd-go/task/queue/postgres"
+	"github.com/taskd-go/task/queue/queuetest"
+	"github.com/taskd-go/task/queue/sqlite"
+)
+
+func TestSQLite(t *testing.T)     { queuetest.Run(t, openSQLite(t)) }
+func TestPostgreSQL(t *testing.T) { queuetest.Run(t, openPostgreSQL(t)) }
+func TestMySQL(t *testing.T)      { queuetest.Run(t, openMySQL(t)) }
+
+// databases are all that answer, each opened for the test that asks.
+var databases = []struct {
+	name string
+	open func(t testing.TB) queuetest.Database
+}{{"SQLite", openSQLite}, {"PostgreSQL", openPostgreSQL}, {"MySQL", openMySQL}}
+
+func openSQLite(t testing.TB) queuetest.Database {
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "queue.db"), sqlite.Normal)
+	require.NoError(t, err)
+	t.Cleanup(func() { db.Close() })
+	return migrated(t, queuetest.Database{SQL: db.Write, Read: db.Read, Dialect: queue.SQLite})
+}
+
+func openPostgreSQL(t testing.TB) queuetest.Database {
+	dsn := env("TASKD_TEST_POSTGRES", "postgres://postgres@127.0.0.1:5432/test?sslmode=disable")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	db, err := postgres.Open(ctx, dsn)
+	if err != nil {
+		t.Skipf("NOT TESTED on PostgreSQL, which does not answer (.ci/services postgres starts it): %v", err)
+	}
+	t.Cleanup(func() { db.Close() })
+	tables := queue.Tables{Prefix: prefix()}
+	return migrated(t, queuetest.Database{
+		SQL: db.SQL, Dialect: queue.PostgreSQL, Tables: tables, Waker: db.Waker(tables), Channel: postgres.Channel(tables),
+	})
+}
+
+func openMySQL(t testing.TB) queuetest.Database {
+	dsn := env("TASKD_TEST_MYSQL", "root@tcp(127.0.0.1:3306)/test")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	db, err := mysql.Open(ctx, dsn)
+	if err != nil {
+		t.Skipf("NOT TESTED on MySQL or MariaDB, which does not answer (.ci/services mariadb starts it): %v", err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return migrated(t, queuetest.Database{SQL: db, Dialect: queue.MySQL, Tables: queue.Tables{Prefix: prefix()}})
+}
+
+func env(name, otherwise string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return otherwise
+}
+
+// prefix keeps runs side by side apart.
+func prefix() string {
+	var b [5]byte
+	rand.Read(b[:])
+	return "t" + hex.EncodeToString(b[:]) + "_"
+}
+
+func migrated(t testing.TB, db queuetest.Database) queuetest.Database {
+	_, err := migrate.Up(t.Context(), db.SQL, db.Dialect, db.Tables)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		if err := migrate.Down(context.Background(), db.SQL, db.Dialect, db.Tables); err != nil {
+			t.Errorf("clean up: %v", err)
+		}
+	})
+	return db
+}

@@ -1,0 +1,122 @@
+package queue
+
+import (
+	"database/sql"
+	"strconv"
+	"strings"
+)
+
+// A Dialect is the SQL of one kind of database.
+type Dialect int
+
+// The dialects. MySQL is MariaDB's too.
+const (
+	SQLite Dialect = iota + 1
+	PostgreSQL
+	MySQL
+)
+
+func (d Dialect) String() string {
+	switch d {
+	case SQLite:
+		return "SQLite"
+	case PostgreSQL:
+		return "Postgres"
+	case MySQL:
+		return "MySQL"
+	}
+	return "Dialect(" + strconv.Itoa(int(d)) + ")"
+}
+
+// impl is nil for what is no dialect.
+func (d Dialect) impl() dialect {
+	switch d {
+	case SQLite:
+		return sqlite{}
+	case PostgreSQL:
+		return postgres{}
+	case MySQL:
+		return mysql{}
+	}
+	return nil
+}
+
+// A dialect is what differs between the databases. Statements are written with ? for a parameter and {now} for the
+// database's clock in UTC milliseconds.
+type dialect interface {
+	now() string
+	rebind(text string) string
+
+	// returning reports whether a changing statement can return the rows that it changed.
+	returning() bool
+	// prepares reports whether statements are worth being prepared by us.
+	prepares() bool
+	tx() *sql.TxOptions
+
+	// ids and tokens are conditions that a column is one of a list.
+	ids(column string, list []int64) (cond string, args []any)
+	tokens(column string, list []string) (cond string, args []any)
+
+	// skipConflict ends an INSERT that shall do nothing when the unique key is taken; "" where that is an error.
+	skipConflict() string
+	// upsert ends an INSERT that shall change the row of that key instead.
+	upsert(key, set string) string
+	// candidates selects the ids of up to limit due rows from the queues in their order; see claim.go.
+	candidates(queues int) string
+	// next is the id of the row after one that was inserted by the same statement, where returning is false.
+	nextID() string
+
+	transient(err error) bool // worth another try of the whole transaction
+	duplicate(err error) bool // a unique key is taken
+	missing(err error) bool   // a table or column is
+}
+
+// level selects the due rows of one queue and priority in their order. It takes the queue and the limit.
+func level(priority int, lock string) string {
+	return "SELECT id FROM {jobs} WHERE queue = ? AND priority = " + strconv.Itoa(priority) +
+		" AND reserved_token IS NULL AND available_at <= {now} ORDER BY available_at, id LIMIT ?" + lock
+}
+
+// levels selects the due rows of several queues, all levels of the first one first. It takes, for each queue,
+// its name and the limit for each level from the highest to the lowest, and at the end the limit.
+func levels(queues int, lock string) string {
+	var b strings.Builder
+	for i := range queues {
+		for p := maxPriority; p >= 0; p-- {
+			if i > 0 || p < maxPriority {
+				b.WriteString(" UNION ALL ")
+			}
+			b.WriteString("SELECT id FROM (" + level(p, lock) + ") l" + strconv.Itoa(i) + strconv.Itoa(p))
+		}
+	}
+	return "SELECT id FROM (" + b.String() + ") due LIMIT ?"
+}
+
+func question(text string) string { return text }
+
+// dollars numbers the parameters the way PostgreSQL wants them. Our statements hold no ? but parameters.
+func dollars(text string) string {
+	var b strings.Builder
+	n := 0
+	for {
+		i := strings.IndexByte(text, '?')
+		if i < 0 {
+			b.WriteString(text)
+			return b.String()
+		}
+		n++
+		b.WriteString(text[:i] + "$" + strconv.Itoa(n))
+		text = text[i+1:]
+	}
+}
+
+func joinInts(list []int64) string {
+	var b []byte
+	for i, n := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, n, 10)
+	}
+	return string(b)
+}

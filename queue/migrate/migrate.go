@@ -1,0 +1,70 @@
+// Package migrate makes and updates the queue's tables with goose.
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
+
+	"github.com/taskd-go/task/queue"
+)
+
+// Up applies the migrations that db lacks and returns how many those were. Two programs may call it at once on
+// PostgreSQL, where it takes a lock; elsewhere one of them can fail and may try again.
+func Up(ctx context.Context, db *sql.DB, d queue.Dialect, t queue.Tables) (applied int, err error) {
+	p, err := provider(db, d, t)
+	if err != nil {
+		return 0, err
+	}
+	results, err := p.Up(ctx)
+	if err != nil {
+		return len(results), fmt.Errorf("migrate: %w", err)
+	}
+	return len(results), nil
+}
+
+// Down removes the queue's tables and all jobs in them.
+func Down(ctx context.Context, db *sql.DB, d queue.Dialect, t queue.Tables) error {
+	p, err := provider(db, d, t)
+	if err != nil {
+		return err
+	}
+	if _, err := p.DownTo(ctx, 0); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	if _, err := db.ExecContext(ctx, "DROP TABLE "+t.Migrated()); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
+}
+
+// Pending reports whether db lacks migrations.
+func Pending(ctx context.Context, db *sql.DB, d queue.Dialect, t queue.Tables) (bool, error) {
+	p, err := provider(db, d, t)
+	if err != nil {
+		return false, err
+	}
+	pending, err := p.HasPending(ctx)
+	if err != nil {
+		return false, fmt.Errorf("migrate: %w", err)
+	}
+	return pending, nil
+}
+
+func provider(db *sql.DB, d queue.Dialect, t queue.Tables) (*goose.Provider, error) {
+	dialects := map[queue.Dialect]database.Dialect{
+		queue.SQLite: database.DialectSQLite3, queue.PostgreSQL: database.DialectPostgres, queue.MySQL: database.DialectMySQL,
+	}
+	store, err := database.NewStore(dialects[d], t.Migrated())
+	if err != nil {
+		return nil, fmt.Errorf("migrate: %w", err)
+	}
+	p, err := goose.NewProvider("", db, queue.Migrations(d, t), goose.WithStore(store), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return nil, fmt.Errorf("migrate: %w", err)
+	}
+	return p, nil
+}

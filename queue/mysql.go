@@ -1,0 +1,47 @@
+package queue
+
+import (
+	"database/sql"
+	"strings"
+)
+
+type mysql struct{}
+
+func (mysql) now() string {
+	return "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000)"
+}
+func (mysql) rebind(text string) string { return question(text) }
+func (mysql) returning() bool           { return false }
+func (mysql) prepares() bool            { return false }
+
+// Without gap locks there are far fewer deadlocks.
+func (mysql) tx() *sql.TxOptions { return &sql.TxOptions{Isolation: sql.LevelReadCommitted} }
+
+func (mysql) ids(column string, list []int64) (string, []any) {
+	if len(list) == 0 {
+		return "FALSE", nil
+	}
+	return column + " IN (" + joinInts(list) + ")", nil
+}
+
+func (mysql) tokens(column string, list []string) (string, []any) {
+	args := make([]any, len(list))
+	for i, t := range list {
+		args[i] = t
+	}
+	return column + " IN (" + strings.TrimSuffix(strings.Repeat("?,", len(list)), ",") + ")", args
+}
+
+func (mysql) skipConflict() string { return "" }
+
+func (mysql) upsert(_, set string) string { return " ON DUPLICATE KEY UPDATE " + set }
+
+// No lock: it only says where to look, since a lock under UNION is more than the older servers know.
+func (mysql) candidates(queues int) string { return levels(queues, "") }
+
+// Rows of one INSERT whose number is known get ids in a row, one step apart.
+func (mysql) nextID() string { return "SELECT @@auto_increment_increment" }
+
+func (mysql) transient(err error) bool { return contains(err, "Error 1213", "Error 1205") }
+func (mysql) duplicate(err error) bool { return contains(err, "Error 1062") }
+func (mysql) missing(err error) bool   { return contains(err, "Error 1146", "Error 1054") }

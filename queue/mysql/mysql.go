@@ -1,0 +1,70 @@
+// Package mysql opens a MySQL or MariaDB database for a queue.
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/taskd-go/task/queue"
+)
+
+// Open connects to the database that a name of the driver (user:password@tcp(host:3306)/database) or a mysql:// URL
+// names. Give the server innodb_flush_log_at_trx_commit=1 for commits that survive a power failure.
+func Open(ctx context.Context, dsn string) (*sql.DB, error) {
+	config, err := parse(dsn)
+	if err != nil {
+		return nil, err
+	}
+	// Statements travel whole, in one round trip, instead of being prepared first.
+	config.InterpolateParams = true
+	config.ClientFoundRows = true
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return nil, fmt.Errorf("mysql: %w", err)
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(16)
+	db.SetMaxIdleConns(16)
+	db.SetConnMaxLifetime(5 * time.Minute) // less than what servers and proxies between allow
+	if err := db.PingContext(ctx); err != nil {
+		db.Close()
+		return nil, fmt.Errorf("mysql: %w", err)
+	}
+	return db, nil
+}
+
+func parse(dsn string) (*mysql.Config, error) {
+	if !strings.HasPrefix(dsn, "mysql://") {
+		config, err := mysql.ParseDSN(dsn)
+		if err != nil {
+			return nil, fmt.Errorf("mysql: %w", err)
+		}
+		return config, nil
+	}
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("mysql: the URL cannot be read") // its error would show the password
+	}
+	host := u.Host
+	if u.Port() == "" {
+		host += ":3306"
+	}
+	config, err := mysql.ParseDSN("tcp(" + host + ")/" + strings.TrimPrefix(u.Path, "/") + "?" + u.RawQuery)
+	if err != nil {
+		return nil, fmt.Errorf("mysql: %w", err)
+	}
+	config.User = u.User.Username()
+	config.Passwd, _ = u.User.Password()
+	return config, nil
+}
+
+// Queue is the queue in a database that Open opened.
+func Queue(db *sql.DB, opts ...queue.Option) (*queue.Queue, error) {
+	return queue.New(db, queue.MySQL, opts...)
+}

@@ -1,0 +1,46 @@
+package queue
+
+import (
+	"database/sql"
+	"errors"
+	"slices"
+	"strings"
+)
+
+type postgres struct{}
+
+// The sub-select makes it one value for the statement: an index cannot be searched for a volatile one.
+func (postgres) now() string {
+	return "(SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)"
+}
+func (postgres) rebind(text string) string { return dollars(text) }
+func (postgres) returning() bool           { return true }
+func (postgres) prepares() bool            { return false } // the driver does, or must not: behind PgBouncer
+func (postgres) tx() *sql.TxOptions        { return &sql.TxOptions{Isolation: sql.LevelReadCommitted} }
+
+// Lists travel as the text of an array, which every driver can send.
+func (postgres) ids(column string, list []int64) (string, []any) {
+	return column + " = ANY (CAST(CAST(? AS text) AS bigint[]))", []any{"{" + joinInts(list) + "}"}
+}
+
+func (postgres) tokens(column string, list []string) (string, []any) {
+	return column + " = ANY (CAST(CAST(? AS text) AS text[]))", []any{"{" + strings.Join(list, ",") + "}"}
+}
+
+func (postgres) skipConflict() string { return " ON CONFLICT (unique_key) DO NOTHING" }
+
+func (postgres) upsert(key, set string) string {
+	return " ON CONFLICT (" + key + ") DO UPDATE SET " + set
+}
+
+func (postgres) candidates(queues int) string { return levels(queues, " FOR UPDATE SKIP LOCKED") }
+func (postgres) nextID() string               { return "" }
+
+func (postgres) transient(err error) bool { return sqlState(err, "40001", "40P01", "55P03") }
+func (postgres) duplicate(err error) bool { return sqlState(err, "23505") }
+func (postgres) missing(err error) bool   { return sqlState(err, "42P01", "42703", "3F000") }
+
+func sqlState(err error, codes ...string) bool {
+	var e interface{ SQLState() string }
+	return errors.As(err, &e) && slices.Contains(codes, e.SQLState())
+}

@@ -1,0 +1,87 @@
+// Package postgres opens a PostgreSQL database for a queue, and listens there for pushes.
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/taskd-go/task/queue"
+)
+
+// A DB is a pool of connections to a database.
+type DB struct {
+	SQL    *sql.DB
+	config *pgx.ConnConfig
+}
+
+// Open connects to the database that a connection string or postgres:// URL names. Behind PgBouncer in transaction
+// mode give it default_query_exec_mode=exec, and no Waker.
+func Open(ctx context.Context, dsn string) (*DB, error) {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: %w", err) // pgx leaves the password out
+	}
+	db := stdlib.OpenDB(*config)
+	db.SetMaxOpenConns(16)
+	db.SetMaxIdleConns(16)
+	db.SetConnMaxIdleTime(5 * time.Minute)
+	if err := db.PingContext(ctx); err != nil {
+		db.Close()
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	return &DB{SQL: db, config: config}, nil
+}
+
+// Queue is the queue in the database. Its pushes are announced on the channel of its tables, to which Waker listens.
+func (db *DB) Queue(t queue.Tables, opts ...queue.Option) (*queue.Queue, error) {
+	own := []queue.Option{queue.WithTables(t), queue.NotifyOn(Channel(t))}
+	return queue.New(db.SQL, queue.PostgreSQL, append(own, opts...)...)
+}
+
+// Close closes the pool. No worker may run any more.
+func (db *DB) Close() error { return db.SQL.Close() }
+
+// Channel is where pushes into these tables are announced.
+func Channel(t queue.Tables) string { return t.Prefix + t.Jobs + "_queue" }
+
+// Waker listens for pushes on a connection of its own, outside the pool.
+func (db *DB) Waker(t queue.Tables) queue.Waker { return waker{db.config, Channel(t)} }
+
+type waker struct {
+	config  *pgx.ConnConfig
+	channel string
+}
+
+// Wait implements queue.Waker.
+func (w waker) Wait(ctx context.Context, wake func(queue string)) error {
+	conn, err := pgx.ConnectConfig(ctx, w.config.Copy())
+	if err != nil {
+		return fmt.Errorf("postgres: listen: %w", err)
+	}
+	defer closeConn(conn)
+	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{w.channel}.Sanitize()); err != nil {
+		return fmt.Errorf("postgres: listen: %w", err)
+	}
+	wake("") // for what came before
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			return fmt.Errorf("postgres: listen: %w", err)
+		}
+		wake(n.Payload)
+	}
+}
+
+func closeConn(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	conn.Close(ctx)
+}

@@ -1,0 +1,230 @@
+package queue
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/taskd-go/task/job"
+)
+
+// Push stores a job and returns the id of its row, a number. With the sync driver it runs the job instead; see NewSync.
+func (q *Queue) Push(ctx context.Context, j Job, opts ...PushOption) (id string, err error) {
+	return q.pushJob(ctx, nil, j, opts)
+}
+
+// PushTx is Push as a part of the caller's transaction: no worker sees the job before the commit, and a rollback
+// leaves nothing.
+func (q *Queue) PushTx(ctx context.Context, tx *sql.Tx, j Job, opts ...PushOption) (id string, err error) {
+	return q.pushJob(ctx, tx, j, opts)
+}
+
+// PushEnvelope is Push for an envelope of any type. Attempts that it has had, by its Attempt, are counted.
+func (q *Queue) PushEnvelope(ctx context.Context, e job.Envelope, opts ...PushOption) (id string, err error) {
+	return q.pushEnvelope(ctx, nil, e, opts)
+}
+
+// PushEnvelopeTx is PushEnvelope as a part of the caller's transaction.
+func (q *Queue) PushEnvelopeTx(ctx context.Context, tx *sql.Tx, e job.Envelope, opts ...PushOption) (id string, err error) {
+	return q.pushEnvelope(ctx, tx, e, opts)
+}
+
+// PushMany stores all the jobs or, with an error, none, and returns their ids in order. Unique must not be among its
+// options, since they hold for each job.
+func (q *Queue) PushMany(ctx context.Context, js []Job, opts ...PushOption) (ids []string, err error) {
+	return q.pushMany(ctx, nil, js, opts)
+}
+
+// PushManyTx is PushMany as a part of the caller's transaction.
+func (q *Queue) PushManyTx(ctx context.Context, tx *sql.Tx, js []Job, opts ...PushOption) (ids []string, err error) {
+	return q.pushMany(ctx, tx, js, opts)
+}
+
+func (q *Queue) pushJob(ctx context.Context, tx *sql.Tx, j Job, opts []PushOption) (string, error) {
+	e, opts, err := q.fromJob(j, opts)
+	if err != nil {
+		return "", err
+	}
+	return q.pushEnvelope(ctx, tx, e, opts)
+}
+
+func (q *Queue) pushEnvelope(ctx context.Context, tx *sql.Tx, e job.Envelope, opts []PushOption) (id string, err error) {
+	p, err := q.newPush(e, opts)
+	if err != nil {
+		return "", err
+	}
+	if q.sync != nil {
+		return e.JobID, q.sync.run(ctx, p)
+	}
+	switch {
+	case p.uniqueKey != "":
+		id, err = q.pushUnique(ctx, tx, p)
+	case tx != nil:
+		id, err = one(q.insert(ctx, tx, []*push{p}))
+	default:
+		id, err = one(q.insert(ctx, q.db, []*push{p}))
+	}
+	if err != nil {
+		return "", fmt.Errorf("queue: push %s: %w", e.JobType, err)
+	}
+	return id, q.pushed(ctx, tx, p.queue)
+}
+
+func (q *Queue) pushMany(ctx context.Context, tx *sql.Tx, js []Job, opts []PushOption) ([]string, error) {
+	pushes := make([]*push, len(js))
+	for i, j := range js {
+		e, opts, err := q.fromJob(j, opts)
+		if err != nil {
+			return nil, fmt.Errorf("queue: job %d of %d: %w", i, len(js), err)
+		}
+		if pushes[i], err = q.newPush(e, opts); err != nil {
+			return nil, fmt.Errorf("queue: job %d of %d: %w", i, len(js), err)
+		}
+		if pushes[i].uniqueKey != "" {
+			return nil, &ConfigError{"Unique", pushes[i].key, "cannot hold for many jobs"}
+		}
+	}
+	if len(pushes) == 0 {
+		return nil, nil
+	}
+	if q.sync != nil {
+		return q.sync.runMany(ctx, pushes)
+	}
+	var ids []string
+	insert := func(tx *sql.Tx) (err error) {
+		ids, err = q.insertChunks(ctx, tx, pushes)
+		return err
+	}
+	var err error
+	if tx != nil {
+		err = insert(tx)
+	} else {
+		err = q.inTx(ctx, insert)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("queue: push %d jobs: %w", len(pushes), err)
+	}
+	return ids, q.pushed(ctx, tx, pushes[0].queue)
+}
+
+const (
+	insertHead = "INSERT INTO {jobs} (queue, payload, priority, attempts, max_attempts, available_at, unique_key, backoff_ms, timeout_ms, created_at) VALUES "
+	insertRow  = "(?, ?, ?, ?, ?, {now} + ?, ?, ?, ?, {now})"
+	chunk      = 500 // rows in one INSERT: 8 parameters each are within every database's limit
+)
+
+func (p *push) args() []any {
+	var tries sql.NullInt64
+	if p.tries != nil {
+		tries = sql.NullInt64{Int64: int64(p.envelope.MaxAttempts), Valid: true}
+	}
+	var backoff, timeout sql.NullInt64
+	if p.backoff != nil {
+		backoff = nullMillis(*p.backoff, true)
+	}
+	if p.timeout != nil && *p.timeout != 0 {
+		timeout = sql.NullInt64{Int64: timeoutMS(*p.timeout), Valid: true}
+	}
+	return []any{p.queue, string(p.encoded), p.priority, p.priorAttempts, tries, delayMS(p.delay),
+		sql.NullString{String: p.uniqueKey, Valid: p.uniqueKey != ""}, backoff, timeout}
+}
+
+// timeoutMS keeps a limit below a millisecond from meaning the worker's.
+func timeoutMS(d time.Duration) int64 {
+	if d < 0 {
+		return -1
+	}
+	return max(d.Milliseconds(), 1)
+}
+
+func (q *Queue) insertChunks(ctx context.Context, tx *sql.Tx, pushes []*push) (ids []string, err error) {
+	for len(pushes) > 0 {
+		n := min(chunk, len(pushes))
+		some, err := q.insert(ctx, tx, pushes[:n])
+		if err != nil {
+			return nil, err
+		}
+		ids, pushes = append(ids, some...), pushes[n:]
+	}
+	return ids, nil
+}
+
+// insert stores the pushes in one statement. No ids and no error: the unique key of the one push is taken.
+func (q *Queue) insert(ctx context.Context, x sqlRunner, pushes []*push) (ids []string, err error) {
+	statement := insertHead + insertRow + strings.Repeat(", "+insertRow, len(pushes)-1)
+	args := make([]any, 0, 9*len(pushes))
+	for _, p := range pushes {
+		args = append(args, p.args()...)
+	}
+	if !q.d.returning() {
+		return q.insertCounting(ctx, x, statement, args, len(pushes))
+	}
+	if pushes[0].uniqueKey != "" {
+		statement += q.d.skipConflict()
+	}
+	err = q.each(ctx, x, statement+" RETURNING id", args, func(rows *sql.Rows) error {
+		var id int64
+		err := rows.Scan(&id)
+		ids = append(ids, strconv.FormatInt(id, 10))
+		return err
+	})
+	return ids, err
+}
+
+// insertCounting is insert for a database that tells the first id only.
+func (q *Queue) insertCounting(ctx context.Context, x sqlRunner, statement string, args []any, n int) (ids []string, err error) {
+	step := int64(1)
+	if n > 1 {
+		err = q.each(ctx, x, q.d.nextID(), nil, func(rows *sql.Rows) error { return rows.Scan(&step) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	result, err := q.exec(ctx, x, statement, args...)
+	if q.d.duplicate(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	first, err := result.LastInsertId()
+	for i := range int64(n) {
+		ids = append(ids, strconv.FormatInt(first+i*step, 10))
+	}
+	return ids, err
+}
+
+var errNoRow = errors.New("the database stored no row")
+
+func one(ids []string, err error) (string, error) {
+	if err == nil && len(ids) != 1 {
+		err = errNoRow
+	}
+	if err != nil {
+		return "", err
+	}
+	return ids[0], nil
+}
+
+const notifyEvery = 100 * time.Millisecond
+
+// pushed wakes workers. A job that they were not told of is found at their next look, so its error is none.
+func (q *Queue) pushed(ctx context.Context, tx *sql.Tx, queue string) error {
+	if q.channel != "" && q.notify.allow(queue, notifyEvery) {
+		var x sqlRunner = q.db
+		if tx != nil {
+			x = tx
+		}
+		if _, err := q.exec(ctx, x, "SELECT pg_notify(?, ?)", q.channel, queue); err != nil && tx != nil {
+			return fmt.Errorf("queue: notify: %w", err) // the transaction has failed with it
+		}
+	}
+	if tx == nil {
+		q.bell.ring()
+	}
+	return nil
+}

@@ -1,0 +1,3 @@
+package queuetest
+
+var faults = []behaviour{}

@@ -1,0 +1,322 @@
+package queuetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/taskd-go/task/job"
+	"github.com/taskd-go/task/queue"
+)
+
+var leases = []behaviour{
+	{"a killed worker's job comes back with the attempt and the crash counted, Row12", func(s *stage) {
+		sc := newScript(s, &script{handle: held})
+		id := s.pushJob(sc.job("A"))
+		p := s.puppet()
+		require.Equal(s, "A", p.claim())
+		p.leave()
+		s.at(301)
+		q := s.puppet()
+		require.Equal(s, "A", q.claim())
+		info := s.inspect(id).Job
+		assert.Equal(s, []int{2, 1}, []int{info.Attempts, info.Crashes})
+		require.Len(s, info.Failures, 1)
+		assert.Equal(s, job.ReasonCrashed, info.Failures[0].Reason)
+		assert.Contains(s, info.Failures[0].Error, p.w.Name())
+		assert.Equal(s, q.w.Name(), info.ReservedBy)
+		q.end(nil)
+		s.mustBeEmpty()
+	}},
+	{"after the first lapse at once, from the second on after the backoff from the lapse", func(s *stage) {
+		s.push(envelope("plain", "a"), queue.Backoff(60*time.Second))
+		lapse := func(lease string, crashes int) {
+			s.db.must(s, fmt.Sprintf("UPDATE %s SET reserved_token = 'x.1', reserved_at = 0, lease_until = %d, crashes = %d, attempts = 2",
+				s.table("jobs"), s.now, crashes))
+		}
+		s.at(100)
+		lapse("first", 0)
+		s.at(100.001)
+		r := newRecord()
+		w := s.worker(s.q, []job.Handler{r.handler()})
+		lapse("second", 1)
+		s.at(110)
+		assert.Zero(s, s.drain(w))
+		assert.Equal(s, epoch+160_001, s.list()[0].AvailableAt.UnixMilli())
+		s.at(160.001)
+		assert.Equal(s, 1, s.drain(w))
+	}},
+	{"a job that crashed three workers is dead, Row29", func(s *stage) {
+		sc := newScript(s, &script{tries: 99, handle: held})
+		s.pushJob(sc.job("A"))
+		var events []job.Event
+		for range 3 {
+			p := s.puppet()
+			require.Equal(s, "A", p.claim())
+			p.leave()
+			s.advance(time.Hour)
+		}
+		w := s.worker(s.q, scriptedHandlers, queue.RunWith(&job.Runner{Logger: quiet, OnEvent: func(ev job.Event) { events = append(events, ev) }}))
+		assert.Zero(s, s.drain(w))
+		f := s.failed()[0]
+		assert.Equal(s, job.ReasonCrashed, f.Reason)
+		assert.Equal(s, 3, f.Crashes)
+		require.Len(s, events, 1)
+		assert.Equal(s, job.EventDead, events[0].Kind)
+		assert.Len(s, sc.failures(), 1, "Failed is called for what the sweep buries")
+	}},
+	{"a job that kills its worker each time is dead after its tries, Row17", func(s *stage) {
+		sc := newScript(s, &script{tries: 2, handle: held})
+		s.pushJob(sc.job("A"))
+		for range 2 {
+			p := s.puppet()
+			require.Equal(s, "A", p.claim())
+			p.leave()
+			s.advance(time.Hour)
+		}
+		assert.Zero(s, s.drain(s.worker(s.q, scriptedHandlers)))
+		assert.Equal(s, job.ReasonExhausted, s.failed()[0].Reason)
+	}},
+	{"who lost a job settles nothing, whatever he answers", func(s *stage) {
+		for _, answer := range []error{nil, errors.New("no"), job.Permanent(errors.New("never"))} {
+			sc := newScript(s, &script{handle: held})
+			id := s.pushJob(sc.job("A"))
+			late, owner := s.puppet(), s.puppet()
+			require.Equal(s, "A", late.claim())
+			s.advance(301 * time.Second)
+			require.Equal(s, "A", owner.claim())
+			before := s.inspect(id).Job
+			late.end(answer)
+			assert.Equal(s, job.ReasonLeaseLost, late.event(job.EventUnsettled).Reason)
+			assert.Equal(s, before, s.inspect(id).Job)
+			owner.end(nil)
+			s.mustBeEmpty()
+		}
+		assert.Empty(s, s.failed())
+	}},
+	{"a job longer than its lease runs once, Row2 Row14 Row19", func(s *stage) {
+		q := s.real()
+		_, err := q.PushEnvelope(s.Context(), envelope("plain", "a"))
+		require.NoError(s, err)
+		var runs atomic.Int64
+		const lease = 300 * time.Millisecond
+		handlers := answers(func(ctx context.Context, _ job.Envelope) job.Result {
+			runs.Add(1)
+			select {
+			case <-ctx.Done():
+			case <-time.After(4 * lease): // the length of the job
+			}
+			return job.FromError(ctx.Err())
+		})
+		var all sync.WaitGroup
+		for range 2 {
+			w := s.worker(s.real(), handlers, queue.Lease(lease), queue.RenewEvery(50*time.Millisecond))
+			all.Go(func() { assert.NoError(s, w.Work(s.Context(), 1)) })
+		}
+		s.poll("the job is done", func() bool { return s.counts("").Size() == 0 })
+		_, err = q.PushEnvelope(s.Context(), envelope("plain", "for the other worker"))
+		require.NoError(s, err)
+		all.Wait()
+		assert.EqualValues(s, 2, runs.Load())
+	}},
+	{"a lease not longer than the renewal's interval is refused, Row14 Row19", func(s *stage) {
+		for _, every := range []time.Duration{time.Second, 2 * time.Second, -1} {
+			w := s.worker(s.q, nil, queue.Lease(time.Second), queue.RenewEvery(every))
+			var config *queue.ConfigError
+			require.ErrorAs(s, w.Work(s.Context(), 0), &config)
+			assert.Equal(s, "RenewEvery", config.Option)
+		}
+	}},
+	{"a handler learns that its lease was lost", func(s *stage) {
+		q := s.real()
+		id, err := q.PushEnvelope(s.Context(), envelope("plain", "a"))
+		require.NoError(s, err)
+		cause, began := make(chan error, 1), make(chan struct{})
+		w := s.worker(q, answers(func(ctx context.Context, _ job.Envelope) job.Result {
+			close(began)
+			<-ctx.Done()
+			cause <- context.Cause(ctx)
+			return job.Retry(ctx.Err())
+		}), queue.RenewEvery(10*time.Millisecond))
+		wait := s.start(func() error { _, err := w.ProcessOne(s.Context()); return err })
+		receive(s, began, "the job")
+		s.db.must(s, "UPDATE "+s.table("jobs")+" SET reserved_token = 'other.1', seq = seq + 1")
+		assert.Equal(s, job.ErrLeaseLost, receive(s, cause, "the end of the context"))
+		require.NoError(s, wait())
+		assert.Equal(s, "other", s.inspect(id).Job.ReservedBy)
+	}},
+	{"a delayed job is in no lease, Row20", func(s *stage) {
+		id := s.push(envelope("plain", "a"), queue.Delay(10*30*time.Second))
+		r := newRecord()
+		w := s.worker(s.q, []job.Handler{r.handler()})
+		for range 10 {
+			assert.Zero(s, s.drain(w))
+			assert.Empty(s, s.inspect(id).Job.ReservedBy)
+			s.advance(30 * time.Second)
+		}
+		assert.Equal(s, 1, s.drain(w))
+	}},
+	{"several sweeps at once end each lapsed reservation once, Row9", func(s *stage) {
+		const jobs = 200
+		s.lapsedRows(jobs, "nobody")
+		var requeued atomic.Int64
+		var all sync.WaitGroup
+		for range 4 {
+			w := s.worker(s.open(), nil, queue.Queues("elsewhere"), queue.RunWith(&job.Runner{Logger: quiet, OnEvent: func(ev job.Event) {
+				if ev.Kind == job.EventRequeued {
+					requeued.Add(1)
+				}
+			}}))
+			all.Go(func() { s.drain(w) })
+		}
+		all.Wait()
+		assert.EqualValues(s, jobs, requeued.Load())
+		assert.EqualValues(s, jobs, s.int("SELECT COUNT(*) FROM "+s.table("jobs")+" WHERE crashes = 1 AND attempts = 1 AND reserved_token IS NULL"))
+	}},
+	{"a sweep gives foreign types back untouched, in one pass, Row3 Row5", func(s *stage) {
+		const jobs = 300
+		s.lapsedRows(jobs, "foreign")
+		r := newRecord()
+		s.drain(s.worker(s.q, []job.Handler{r.handler()}, queue.Queues("elsewhere")))
+		assert.Equal(s, queue.Counts{Ready: jobs}, s.counts(""))
+		assert.Empty(s, s.failed())
+	}},
+	{"a worker of the same host and pid is another worker, Row13", func(s *stage) {
+		one, two := s.worker(s.q, nil), s.worker(s.q, nil)
+		assert.NotEqual(s, one.Name(), two.Name())
+	}},
+}
+
+// lapsedRows are jobs whose leases lapsed, over several queues.
+func (s *stage) lapsedRows(n int, jobType string) {
+	s.Helper()
+	s.at(0)
+	for i := range n {
+		s.push(envelope(jobType, "a"), queue.On(fmt.Sprintf("q%d", i%7)))
+	}
+	s.db.must(s, fmt.Sprintf("UPDATE %s SET reserved_token = 'gone.1', reserved_at = %d, lease_until = %d, attempts = 1", s.table("jobs"), s.now, s.now))
+	s.at(1)
+}
+
+var ends = []behaviour{
+	{"the end of the context lets jobs finish, Row25", func(s *stage) {
+		began, release := make(chan struct{}), make(chan struct{})
+		s.push(envelope("plain", "runs"))
+		s.push(envelope("plain", "waits"))
+		w := s.worker(s.q, answers(func(ctx context.Context, _ job.Envelope) job.Result {
+			close(began)
+			<-release
+			return job.FromError(ctx.Err())
+		}), queue.Concurrency(1))
+		ctx, cancel := context.WithCancel(s.Context())
+		wait := s.start(func() error { return w.Work(ctx, 0) })
+		receive(s, began, "the job")
+		cancel()
+		close(release)
+		require.NoError(s, wait())
+		assert.Equal(s, []string{"waits"}, s.pending())
+	}},
+	{"what cannot finish is given back without an attempt, Row24", func(s *stage) {
+		began := make(chan struct{})
+		id := s.push(envelope("plain", "a"))
+		events := make(chan job.Event, 9)
+		w := s.worker(s.q, answers(func(ctx context.Context, _ job.Envelope) job.Result {
+			close(began)
+			<-ctx.Done()
+			assert.Equal(s, queue.ErrInterrupted, context.Cause(ctx))
+			return job.Retry(ctx.Err())
+		}), queue.Grace(10*time.Millisecond), queue.RunWith(&job.Runner{Logger: quiet, OnEvent: func(ev job.Event) { events <- ev }}))
+		ctx, cancel := context.WithCancel(s.Context())
+		wait := s.start(func() error { return w.Work(ctx, 0) })
+		receive(s, began, "the job")
+		cancel()
+		require.NoError(s, wait())
+		info := s.inspect(id).Job
+		assert.Equal(s, "ready", info.State)
+		assert.Zero(s, info.Attempts)
+		assert.Empty(s, info.Failures)
+		receive(s, events, "started")
+		assert.Equal(s, job.ReasonInterrupted, receive(s, events, "interrupted").Reason)
+	}},
+	{"Shutdown names what does not return, in time, Row23", func(s *stage) {
+		began, release := make(chan struct{}), make(chan struct{})
+		defer close(release)
+		id := s.push(envelope("plain", "deaf"))
+		w := s.worker(s.q, answers(func(context.Context, job.Envelope) job.Result {
+			close(began)
+			<-release
+			return job.Success()
+		}))
+		wait := s.start(func() error { return w.Work(s.Context(), 0) })
+		receive(s, began, "the job")
+		ctx, cancel := context.WithTimeout(s.Context(), 50*time.Millisecond)
+		defer cancel()
+		begin := time.Now()
+		var abandoned *queue.AbandonedError
+		require.ErrorAs(s, w.Shutdown(ctx), &abandoned)
+		assert.Equal(s, []string{id}, abandoned.IDs)
+		assert.Less(s, time.Since(begin), 5*time.Second)
+		require.ErrorAs(s, wait(), &abandoned)
+		assert.EqualValues(s, 1, s.counts("").Reserved, "its row stays reserved")
+		took, err := w.ProcessOne(s.Context())
+		require.NoError(s, err)
+		assert.False(s, took, "after Shutdown")
+	}},
+	{"Shutdown of an idle worker returns at once", func(s *stage) {
+		w := s.worker(s.q, nil, queue.Poll(time.Hour))
+		wait := s.start(func() error { return w.Work(s.Context(), 0) })
+		require.NoError(s, w.Shutdown(s.Context()))
+		require.NoError(s, wait())
+		require.NoError(s, w.Shutdown(s.Context()))
+	}},
+	{"ends at random points lose nothing, Row25", func(s *stage) {
+		const rounds, jobs = 10, 20
+		q := s.real()
+		var ran atomic.Int64
+		for round := range rounds {
+			var js []queue.Job
+			sc := newScript(s, &script{handle: func(context.Context, string) error { ran.Add(1); return nil }})
+			for range jobs {
+				js = append(js, sc.job("a"))
+			}
+			_, err := q.PushMany(s.Context(), js)
+			require.NoError(s, err)
+			ctx, cancel := context.WithTimeout(s.Context(), time.Duration(round)*3*time.Millisecond)
+			require.NoError(s, s.worker(q, scriptedHandlers).Work(ctx, 0))
+			cancel()
+		}
+		s.drain(s.worker(q, scriptedHandlers))
+		assert.EqualValues(s, rounds*jobs, ran.Load())
+		s.mustBeEmpty()
+	}},
+	{"Restart ends every worker that runs, and no later one", func(s *stage) {
+		r := newRecord()
+		began := make(chan struct{}, 2)
+		var waits []func() error
+		for range 2 {
+			w := s.worker(s.open(), answers(func(context.Context, job.Envelope) job.Result {
+				began <- struct{}{}
+				return job.Success()
+			}))
+			waits = append(waits, s.start(func() error { return w.Work(s.Context(), 0) }))
+		}
+		s.push(envelope("plain", "a"))
+		receive(s, began, "a worker works")
+		s.poll("both have looked", func() bool { return s.counts("").Size() == 0 })
+		for range 2 { // a worker that began after the first call does not heed it
+			require.NoError(s, s.q.Restart(s.Context()))
+		}
+		for _, wait := range waits {
+			require.ErrorIs(s, wait(), queue.ErrRestart)
+		}
+		s.push(envelope("plain", "b"))
+		s.drain(s.worker(s.q, []job.Handler{r.handler()}))
+		assert.Equal(s, []string{"b"}, r.take())
+	}},
+}

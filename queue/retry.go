@@ -1,0 +1,208 @@
+package queue
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/taskd-go/task/job"
+)
+
+// Retry puts dead letters back into their queues, due at once, with all their attempts again and the ids that their
+// jobs had. Each goes in one transaction, so of two who retry one letter one finds it gone: ErrNotFound, before which
+// the letters named earlier are back. Those whose unique key is taken stay, and the error at the end is a *TakenError.
+func (q *Queue) Retry(ctx context.Context, ids ...string) error {
+	if q.sync != nil {
+		return ErrSync
+	}
+	var taken []string
+	for _, id := range ids {
+		n, err := rowID(id)
+		if err != nil {
+			return err
+		}
+		back, blocked, err := q.replay(ctx, []int64{n})
+		if err == nil && back+len(blocked) == 0 {
+			err = fmt.Errorf("%w: dead letter %s", ErrNotFound, id)
+		}
+		if err != nil {
+			return err
+		}
+		taken = append(taken, blocked...)
+	}
+	q.bell.ring()
+	return takenError(taken)
+}
+
+func takenError(ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	return &TakenError{IDs: ids}
+}
+
+const replayChunk = 100
+
+// RetryAll is Retry for the dead letters that f chooses, the oldest first, and says how many are back. It keeps no
+// more than a chunk of them in memory. It can be run again after an error, and takes up where it ended.
+func (q *Queue) RetryAll(ctx context.Context, f Filter) (n int, err error) {
+	if q.sync != nil {
+		return 0, ErrSync
+	}
+	of, err := q.matching(ctx, f)
+	if err != nil || f.DryRun {
+		return of, err
+	}
+	var taken []string
+	cond, args := f.where()
+	pause := newPacer(f.Rate)
+	for after := int64(0); n+len(taken) < of; {
+		ids, err := q.failedIDs(ctx, "id > ? AND "+cond, append([]any{after}, args...), min(pause.chunk, of-n-len(taken)))
+		if err != nil {
+			return n, err
+		}
+		if len(ids) == 0 {
+			break
+		}
+		if err := pause.wait(ctx); err != nil {
+			return n, err
+		}
+		back, blocked, err := q.replay(ctx, ids)
+		n, taken, after = n+back, append(taken, blocked...), ids[len(ids)-1]
+		if err != nil {
+			return n, err
+		}
+		q.bell.ring()
+		if f.Progress != nil {
+			f.Progress(n+len(taken), of)
+		}
+	}
+	return n, takenError(taken)
+}
+
+// matching is how many letters f is about, its limit counted in.
+func (q *Queue) matching(ctx context.Context, f Filter) (n int, err error) {
+	byClass, err := q.CountFailed(ctx, f)
+	for _, some := range byClass {
+		n += some
+	}
+	if f.Limit > 0 {
+		n = min(n, f.Limit)
+	}
+	return n, err
+}
+
+func (q *Queue) failedIDs(ctx context.Context, cond string, args []any, limit int) (ids []int64, err error) {
+	statement := "SELECT id FROM {failed} WHERE " + cond + " ORDER BY id LIMIT ?"
+	err = q.each(ctx, q.read, statement, append(args, limit), func(rows *sql.Rows) error {
+		var id int64
+		err := rows.Scan(&id)
+		ids = append(ids, id)
+		return err
+	})
+	return ids, err
+}
+
+// replay moves letters back in one transaction. Those that are there no more are passed over.
+func (q *Queue) replay(ctx context.Context, ids []int64) (back int, taken []string, err error) {
+	err = q.inTx(ctx, func(tx *sql.Tx) error {
+		back, taken = 0, nil
+		for _, id := range ids {
+			moved, blocked, err := q.replayOne(ctx, tx, id)
+			if err != nil {
+				return err
+			}
+			if moved {
+				back++
+			}
+			if blocked {
+				taken = append(taken, strconv.FormatInt(id, 10))
+			}
+		}
+		return nil
+	})
+	return back, taken, err
+}
+
+func (q *Queue) replayOne(ctx context.Context, tx *sql.Tx, id int64) (moved, blocked bool, err error) {
+	letters, err := q.failedFrom(ctx, tx, "id = ?", id)
+	if err != nil || len(letters) == 0 {
+		return false, false, err
+	}
+	letter := letters[0]
+	if key := letter.row.uniqueKey; key.Valid {
+		holder, err := q.keyHolder(ctx, tx, key.String)
+		if err != nil || holder != "" {
+			return false, holder != "", err
+		}
+	}
+	// The delete decides between two who replay one letter.
+	result, err := q.exec(ctx, tx, "DELETE FROM {failed} WHERE id = ?", id)
+	if err != nil {
+		return false, false, err
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		return false, false, err
+	}
+	r := letter.row
+	_, err = q.exec(ctx, tx, "INSERT INTO {jobs} (id, queue, payload, priority, max_attempts, available_at, unique_key, backoff_ms, timeout_ms, created_at) "+
+		"VALUES (?, ?, ?, ?, ?, {now}, ?, ?, ?, ?)",
+		r.id, r.queue, replayedPayload(letter), r.priority, r.maxAttempts, r.uniqueKey, r.backoffMS, r.timeoutMS, r.createdAt)
+	return err == nil, false, err
+}
+
+// replayedPayload is the payload with attempt 1 and, in its meta, its history. What is no envelope goes back as it is.
+func replayedPayload(f FailedJob) string {
+	e, err := job.Decode(f.row.payload)
+	if err != nil {
+		return f.Payload
+	}
+	meta := make(map[string]any, len(e.Meta)+2)
+	for k, v := range e.Meta {
+		meta[k] = v
+	}
+	meta[job.MetaReplays] = json.Number(strconv.Itoa(f.Replays + 1))
+	if len(f.History) > 0 {
+		meta[job.MetaErrors] = f.History[max(0, len(f.History)-keepErrors):]
+	}
+	e = e.WithAttempt(1)
+	e.Meta, e.JobID = meta, f.JobID
+	encoded, err := e.Encode()
+	if err != nil {
+		return f.Payload
+	}
+	return string(encoded)
+}
+
+// A pacer spreads chunks so that no more than rate rows a second go.
+type pacer struct {
+	chunk int
+	pause time.Duration
+	next  time.Time
+}
+
+func newPacer(rate float64) *pacer {
+	if !(rate > 0) {
+		return &pacer{chunk: replayChunk}
+	}
+	chunk := int(min(max(rate/10, 1), replayChunk))
+	return &pacer{chunk: chunk, pause: time.Duration(min(float64(chunk)/rate*float64(time.Second), float64(time.Hour)))}
+}
+
+func (p *pacer) wait(ctx context.Context) error {
+	if p.pause == 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(time.Until(p.next))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case now := <-timer.C:
+		p.next = now.Add(p.pause)
+		return nil
+	}
+}

@@ -1,0 +1,213 @@
+package queue
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/taskd-go/task/job"
+)
+
+// A verdict is what shall become of a reserved row.
+type verdict struct {
+	row      row
+	outcome  job.Outcome
+	envelope job.Envelope // as it goes on; zero when the payload is none
+	delay    time.Duration
+	dueAt    int64 // in place of delay: the database's time; 0: none
+	giveBack bool  // the attempt does not count
+	crashed  bool  // the run cost a worker
+	reason   job.Reason
+	err      error
+
+	lapsed bool // the row may be taken under its old lease only
+}
+
+const free = "UPDATE {jobs} SET reserved_token = NULL, reserved_at = NULL, lease_until = NULL, attempts = attempts - ?, crashes = crashes + ?, payload = ?, seq = seq + 1, available_at = "
+
+// settle stores verdicts in one transaction and returns the ids of those whose reservations were still held.
+func (q *Queue) settle(ctx context.Context, verdicts []verdict, by string) (held map[int64]bool, err error) {
+	var done []int64
+	var tokens []string
+	var others []verdict
+	for _, v := range verdicts {
+		switch v.outcome {
+		case job.Succeeded, job.Discarded, job.Skipped:
+			done, tokens = append(done, v.row.id), append(tokens, v.row.token.String)
+		default:
+			others = append(others, v)
+		}
+	}
+	if len(others) == 0 && q.d.returning() { // one statement is a transaction
+		gone, err := q.deleteReserved(ctx, q.db, done, tokens)
+		return set(gone), err
+	}
+	err = q.inTx(ctx, func(tx *sql.Tx) error {
+		held = map[int64]bool{}
+		if len(done) > 0 {
+			gone, err := q.deleteReserved(ctx, tx, done, tokens)
+			if err != nil {
+				return err
+			}
+			held = set(gone)
+		}
+		for _, v := range others {
+			ok, err := q.endReservation(ctx, tx, v, by)
+			if err != nil {
+				return err
+			}
+			if ok {
+				held[v.row.id] = true
+			}
+		}
+		return nil
+	})
+	return held, err
+}
+
+func set(ids []int64) map[int64]bool {
+	m := make(map[int64]bool, len(ids))
+	for _, id := range ids {
+		m[id] = true
+	}
+	return m
+}
+
+func (q *Queue) deleteReserved(ctx context.Context, x sqlRunner, ids []int64, tokens []string) ([]int64, error) {
+	cond, args := q.reservations(ids, tokens)
+	return q.change(ctx, x, "DELETE FROM {jobs}", nil, cond, args)
+}
+
+// endReservation frees a row for its next run or buries it. Not ok: the reservation is another's by now.
+func (q *Queue) endReservation(ctx context.Context, tx *sql.Tx, v verdict, by string) (ok bool, err error) {
+	cond, args := "id = ? AND reserved_token = ?", []any{v.row.id, v.row.token.String}
+	if v.lapsed { // it may have been renewed since it was read
+		cond, args = cond+" AND lease_until = ?", append(args, v.row.leaseUntil.Int64)
+	}
+	var changed []int64
+	if v.outcome == job.Dead {
+		changed, err = q.change(ctx, tx, "DELETE FROM {jobs}", nil, cond, args)
+	} else {
+		due, dueArg := "{now} + ?", delayMS(v.delay)
+		if v.dueAt != 0 {
+			due, dueArg = "?", v.dueAt
+		}
+		changed, err = q.change(ctx, tx, free+due, []any{number(v.giveBack), number(v.crashed), v.payload(), dueArg}, cond, args)
+	}
+	if err != nil || len(changed) == 0 {
+		return false, err
+	}
+	if v.outcome == job.Dead {
+		err = q.bury(ctx, tx, v, by)
+	}
+	return err == nil, err
+}
+
+func number(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// payload is the row's payload as it goes on.
+func (v *verdict) payload() string {
+	if v.envelope.JobType == "" {
+		return string(v.row.payload)
+	}
+	encoded, err := v.envelope.Encode()
+	if err != nil { // it was decoded from one
+		return string(v.row.payload)
+	}
+	return string(encoded)
+}
+
+// bury stores the dead letter of a row.
+func (q *Queue) bury(ctx context.Context, tx *sql.Tx, v verdict, by string) error {
+	letter := job.NewDeadLetter(v.row.queue, v.envelope, &job.DeadError{Reason: v.reason, Err: v.err})
+	jobID := letter.Job.JobID
+	if jobID == "" {
+		jobID = "db_" + v.row.idText()
+	}
+	v.envelope = letter.Job
+	history, err := json.Marshal(letter.Attempts)
+	if err != nil {
+		return fmt.Errorf("queue: history of %s: %w", jobID, err)
+	}
+	crashes := v.row.crashes + number(v.crashed)
+	_, err = q.exec(ctx, tx, "INSERT INTO {failed} (job, queue, job_id, job_type, payload, error_class, error, reason, history, "+
+		"failed_by, attempts, crashes, replays, priority, max_attempts, backoff_ms, timeout_ms, unique_key, created_at, failed_at) "+
+		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now})",
+		v.row.id, v.row.queue, jobID, letter.Job.JobType, v.payload(), errorClass(v.err), letter.Error, string(letter.Reason),
+		string(history), by, v.row.attempts-number(v.giveBack), crashes, letter.Replays, v.row.priority, v.row.maxAttempts, v.row.backoffMS,
+		v.row.timeoutMS, v.row.uniqueKey, v.row.createdAt)
+	return err
+}
+
+// errorClass is what Class() of an error says, else the type of the first error in the chain that is more than a
+// wrapping.
+func errorClass(err error) string {
+	var named interface{ Class() string }
+	if errors.As(err, &named) {
+		return named.Class()
+	}
+	class := "error"
+	for ; err != nil; err = errors.Unwrap(err) {
+		class = fmt.Sprintf("%T", err)
+		if t := reflect.TypeOf(err); t != reflect.TypeFor[*job.DeadError]() && class != "*fmt.wrapError" && class != "*job.permanentError" {
+			break
+		}
+	}
+	return class
+}
+
+// afterLapse is what becomes of a row whose owner let the lease lapse.
+func afterLapse(r row, policy job.RetryPolicy) verdict {
+	v := verdict{row: r, outcome: job.Requeued, crashed: true, lapsed: true, reason: job.ReasonCrashed, dueAt: r.availableAt,
+		err: fmt.Errorf("lease lapsed; it was held by %s", owner(r.token.String))}
+	if r.crashes > 0 { // the first lapse may be bad luck
+		v.dueAt = r.leaseUntil.Int64 + backoff(r, policy, max(r.attempts, 1)).Milliseconds()
+	}
+	e, err := r.envelope()
+	if err != nil {
+		v.outcome, v.reason, v.err = job.Dead, job.ReasonDecode, err
+		return v
+	}
+	v.envelope = e
+	switch {
+	case r.crashes+1 >= maxCrashes:
+		v.outcome, v.err = job.Dead, fmt.Errorf("crashed %d workers; %w", r.crashes+1, v.err)
+	case r.attempts >= attemptLimit(e, policy):
+		v.outcome, v.reason, v.err = job.Dead, job.ReasonExhausted, fmt.Errorf("all %d attempts are used up; %w", r.attempts, v.err)
+	default:
+		at := r.leaseUntil.Int64 / 1000
+		v.envelope = withFailure(e, job.AttemptError{Attempt: r.attempts, At: at, Reason: v.reason, Error: v.err.Error()})
+	}
+	return v
+}
+
+// attemptLimit is the smaller of the job's and the worker's; Unlimited is more than any count.
+func attemptLimit(e job.Envelope, policy job.RetryPolicy) int {
+	limit := max(e.MaxAttempts, 1)
+	if policy != (job.RetryPolicy{}) {
+		limit = min(limit, max(policy.MaxAttempts, 1))
+	}
+	return limit
+}
+
+// backoff is the wait after an attempt of a job: its row's, else the policy's.
+func backoff(r row, policy job.RetryPolicy, attempt int) time.Duration {
+	return rowPolicy(r, policy).Delay(attempt)
+}
+
+func rowPolicy(r row, policy job.RetryPolicy) job.RetryPolicy {
+	if r.backoffMS.Valid {
+		d := time.Duration(max(r.backoffMS.Int64, 0)) * time.Millisecond
+		policy.BaseDelay, policy.MaxDelay, policy.Multiplier, policy.Jitter = d, d, 1, 0
+	}
+	return policy
+}

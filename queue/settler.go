@@ -1,0 +1,158 @@
+package queue
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	settleMost  = 100                  // verdicts in one transaction
+	settleAfter = 5 * time.Millisecond // the longest that a verdict waits for others
+	settlePause = 10 * time.Millisecond
+)
+
+// A settler stores the ends of a session's jobs, many in one transaction.
+type settler struct {
+	s    *session
+	in   chan settling
+	done chan struct{}
+	stop chan struct{} // closed when nobody may add any more
+
+	once sync.Once
+}
+
+type settling struct {
+	d    *delivery
+	v    verdict
+	last bool // nothing runs that could be waited for
+}
+
+func newSettler(s *session) *settler {
+	t := &settler{s: s, in: make(chan settling, settleMost), done: make(chan struct{}), stop: make(chan struct{})}
+	go t.run()
+	return t
+}
+
+// add hands a verdict over; after close it is dropped, and the lease lapses.
+func (t *settler) add(d *delivery, v verdict, last bool) {
+	select {
+	case t.in <- settling{d, v, last}:
+	case <-t.stop:
+	}
+}
+
+// close stores what was added before it and waits for that.
+func (t *settler) close() {
+	t.once.Do(func() { close(t.stop) })
+	<-t.done
+}
+
+func (t *settler) run() {
+	defer close(t.done)
+	for {
+		select {
+		case first := <-t.in:
+			t.store(t.collect(first))
+		case <-t.stop:
+			for {
+				select {
+				case first := <-t.in:
+					t.store([]settling{first})
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+// collect waits a moment for what ends at about the same time.
+func (t *settler) collect(first settling) []settling {
+	batch := []settling{first}
+	timer := time.NewTimer(settleAfter)
+	defer timer.Stop()
+	for len(batch) < settleMost {
+		if batch[len(batch)-1].last {
+			select {
+			case next := <-t.in:
+				batch = append(batch, next)
+				continue
+			default:
+				return batch
+			}
+		}
+		select {
+		case next := <-t.in:
+			batch = append(batch, next)
+		case <-timer.C:
+			return batch
+		case <-t.stop:
+			return batch
+		}
+	}
+	return batch
+}
+
+// store puts a batch into the database. A batch that fails is stored one by one, so that one bad row does not hold up
+// the others.
+func (t *settler) store(batch []settling) {
+	live := batch[:0]
+	for _, b := range batch {
+		if t.s.owns(b.d) {
+			live = append(live, b)
+		} else {
+			t.s.stored(b.d, b.v, false, nil)
+		}
+	}
+	if len(live) == 0 {
+		return
+	}
+	held, err := t.try(live)
+	if err == nil {
+		for _, b := range live {
+			t.s.stored(b.d, b.v, held[b.d.row.id], nil)
+		}
+		return
+	}
+	for _, b := range live {
+		t.storeOne(b, err)
+	}
+}
+
+// storeOne tries until the lease is over, or for a last time after that. When a try before failed, no row found means
+// that either that try or the lease's end was the reason.
+func (t *settler) storeOne(b settling, err error) {
+	for pause := settlePause; ; pause = min(2*pause, time.Second) {
+		held, again := t.try([]settling{b})
+		switch {
+		case again == nil && held[b.d.row.id]:
+			t.s.stored(b.d, b.v, true, nil)
+			return
+		case again == nil:
+			t.s.stored(b.d, b.v, false, err)
+			return
+		case !time.Now().Before(t.s.deadline(b.d)) || stopped(t.s.hurry):
+			t.s.stored(b.d, b.v, false, again)
+			return
+		}
+		err = again
+		time.Sleep(pause)
+	}
+}
+
+func (s *session) deadline(d *delivery) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return d.until
+}
+
+func (t *settler) try(batch []settling) (held map[int64]bool, err error) {
+	ctx, cancel := context.WithTimeout(t.s.base, t.s.query)
+	defer cancel()
+	verdicts := make([]verdict, len(batch))
+	for i, b := range batch {
+		verdicts[i] = b.v
+	}
+	return t.s.q.settle(ctx, verdicts, t.s.name)
+}

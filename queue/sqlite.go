@@ -1,0 +1,55 @@
+package queue
+
+import (
+	"database/sql"
+	"encoding/json"
+	"strings"
+)
+
+type sqlite struct{}
+
+// The julian day, since unixepoch('subsec') is missing in older shells.
+func (sqlite) now() string {
+	return "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)"
+}
+func (sqlite) rebind(text string) string { return question(text) }
+func (sqlite) returning() bool           { return true }
+func (sqlite) prepares() bool            { return true }
+func (sqlite) tx() *sql.TxOptions        { return nil }
+
+func (sqlite) ids(column string, list []int64) (string, []any) {
+	return column + " IN (SELECT value FROM json_each(?))", []any{"[" + joinInts(list) + "]"}
+}
+
+func (sqlite) tokens(column string, list []string) (string, []any) {
+	text, _ := json.Marshal(list) // strings always encode
+	return column + " IN (SELECT value FROM json_each(?))", []any{string(text)}
+}
+
+func (sqlite) skipConflict() string { return " ON CONFLICT (unique_key) DO NOTHING" }
+
+func (sqlite) upsert(key, set string) string {
+	return " ON CONFLICT (" + key + ") DO UPDATE SET " + set
+}
+
+func (sqlite) candidates(queues int) string { return levels(queues, "") }
+func (sqlite) nextID() string               { return "" }
+
+func (sqlite) transient(err error) bool {
+	return contains(err, "database is locked", "SQLITE_BUSY", "database table is locked")
+}
+func (sqlite) duplicate(err error) bool { return contains(err, "UNIQUE constraint failed") }
+func (sqlite) missing(err error) bool   { return contains(err, "no such table", "no such column") }
+
+// contains looks into the text, since the drivers' error types are not ours to import.
+func contains(err error, texts ...string) bool {
+	if err == nil {
+		return false
+	}
+	for _, text := range texts {
+		if strings.Contains(err.Error(), text) {
+			return true
+		}
+	}
+	return false
+}

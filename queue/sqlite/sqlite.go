@@ -1,0 +1,81 @@
+// Package sqlite opens an SQLite file for a queue: in WAL mode, with one connection that writes and a pool that reads.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"runtime"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"github.com/taskd-go/task/queue"
+)
+
+// A DB is an open file. Several processes may have one file open.
+type DB struct {
+	Write *sql.DB // one connection; its transactions begin with BEGIN IMMEDIATE
+	Read  *sql.DB // cannot write
+}
+
+// A Durability says what a commit survives.
+type Durability string
+
+const (
+	Normal Durability = "NORMAL" // a crash of the process; a power failure may undo the last commits. The default
+	Full   Durability = "FULL"   // a power failure too; each commit waits for the disk
+)
+
+// Open opens the file, or makes it, and checks that it can be written.
+func Open(ctx context.Context, path string, d Durability) (*DB, error) {
+	if path == "" {
+		return nil, errors.New("sqlite: path must not be empty")
+	}
+	if d == "" {
+		d = Normal
+	}
+	if d != Normal && d != Full {
+		return nil, fmt.Errorf("sqlite: durability %q must be %s or %s", d, Normal, Full)
+	}
+	write, err := open(path, "synchronous("+string(d)+")", "immediate")
+	if err != nil {
+		return nil, err
+	}
+	write.SetMaxOpenConns(1)
+	write.SetConnMaxLifetime(0)
+	if err := write.PingContext(ctx); err != nil {
+		write.Close()
+		return nil, fmt.Errorf("sqlite: open %s: %w", path, err)
+	}
+	read, err := open(path, "query_only(1)", "deferred")
+	if err != nil {
+		write.Close()
+		return nil, err
+	}
+	read.SetMaxOpenConns(max(4, runtime.GOMAXPROCS(0)))
+	return &DB{Write: write, Read: read}, nil
+}
+
+// open puts the pragmas into the name: the driver runs them on each connection that it makes.
+func open(path, pragma, begin string) (*sql.DB, error) {
+	name := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath()}
+	name.RawQuery = url.Values{
+		"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", pragma},
+		"_txlock": {begin},
+	}.Encode()
+	db, err := sql.Open("sqlite", name.String())
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: open %s: %w", path, err)
+	}
+	return db, nil
+}
+
+// Queue is the queue in the file.
+func (db *DB) Queue(opts ...queue.Option) (*queue.Queue, error) {
+	return queue.New(db.Write, queue.SQLite, append([]queue.Option{queue.ReadFrom(db.Read)}, opts...)...)
+}
+
+// Close closes both pools. No worker may run any more.
+func (db *DB) Close() error { return errors.Join(db.Read.Close(), db.Write.Close()) }

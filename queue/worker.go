@@ -1,0 +1,162 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/taskd-go/task/job"
+)
+
+// A Worker takes jobs from a Queue and runs them. Its methods are safe for concurrent use.
+type Worker struct {
+	workerOptions
+	q        *Queue
+	handlers *job.Registry
+	name     string
+
+	claims   counter
+	stop     chan struct{} // closed when no more jobs shall be taken
+	hurry    chan struct{} // closed when running ones shall be interrupted
+	stopOnce sync.Once
+	hurryOne sync.Once
+
+	mu        sync.Mutex
+	sessions  sync.WaitGroup
+	abandoned []string
+}
+
+// NewWorker takes jobs from q for the handlers of a registry. Wrong options, and a Queue of NewSync, are errors of
+// the methods that run jobs.
+func NewWorker(q *Queue, handlers *job.Registry, opts ...WorkerOption) *Worker {
+	o := workerOptions{
+		concurrency: 10, lease: 30 * time.Second, poll: 250 * time.Millisecond, grace: 30 * time.Second,
+		query: 10 * time.Second, queues: []weighted{{name: q.queue}}, hooks: handlers,
+	}
+	for _, set := range opts {
+		set(&o)
+	}
+	if o.renew == 0 {
+		o.renew = o.lease / 3
+	}
+	if o.err = o.check(); q.sync != nil {
+		o.err = ErrSync
+	}
+	w := &Worker{
+		workerOptions: o, q: q, handlers: handlers, name: newName(),
+		stop: make(chan struct{}), hurry: make(chan struct{}),
+	}
+	w.runner = w.ownRunner()
+	return w
+}
+
+// ownRunner is a copy of the given Runner, for changes of ours.
+func (w *Worker) ownRunner() *job.Runner {
+	if w.runner == nil {
+		w.runner = &job.Runner{Timeout: job.DefaultConfig().Timeout, Logger: w.q.logger}
+	}
+	r := *w.runner
+	if r.Policy == (job.RetryPolicy{}) {
+		r.Policy = job.DefaultRetryPolicy()
+		r.Policy.MaxAttempts = job.Unlimited // what counts is each job's own number
+	}
+	if r.Name == "" {
+		r.Name = w.name
+	}
+	if r.KeepErrors == 0 {
+		r.KeepErrors = keepErrors
+	}
+	if r.Logger == nil {
+		r.Logger = w.q.logger
+	}
+	return &r
+}
+
+// Name is how the worker is called in reservations and dead letters: host, pid and a nonce.
+func (w *Worker) Name() string { return w.name }
+
+// Work runs jobs until ctx ends, until max jobs were taken (0: no end), or until Shutdown or Queue.Restart. Then it
+// takes no more and returns when those that run are done and stored: nil, ErrRestart after a restart, or an
+// *AbandonedError when some did not return in time. It keeps trying while the database does not answer; a database
+// without the tables is an error at once.
+func (w *Worker) Work(ctx context.Context, max int) error {
+	_, err := w.run(ctx, max, false)
+	return err
+}
+
+// ProcessOne runs one job, if one is due, and returns when it is stored. The error is the infrastructure's, never
+// the job's.
+func (w *Worker) ProcessOne(ctx context.Context) (took bool, err error) {
+	n, err := w.run(ctx, 1, true)
+	return n > 0, err
+}
+
+// WorkUntilEmpty runs jobs until none is due and none runs, or max were taken (0: no end), and says how many it took.
+// It does not wait for delayed ones, those that failed and wait for their next attempt included.
+func (w *Worker) WorkUntilEmpty(ctx context.Context, max int) (n int, err error) {
+	return w.run(ctx, max, true)
+}
+
+func (w *Worker) run(ctx context.Context, limit int, untilEmpty bool) (int, error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	if limit <= 0 {
+		limit = math.MaxInt
+	}
+	w.mu.Lock()
+	if stopped(w.stop) {
+		w.mu.Unlock()
+		return 0, nil
+	}
+	w.sessions.Add(1)
+	w.mu.Unlock()
+	defer w.sessions.Done()
+
+	s := newSession(ctx, w, limit, untilEmpty)
+	err := s.run()
+	if abandoned := s.end(); len(abandoned) > 0 {
+		w.mu.Lock()
+		w.abandoned = append(w.abandoned, abandoned...)
+		w.mu.Unlock()
+		err = errors.Join(err, &AbandonedError{IDs: abandoned})
+	}
+	return s.taken, err
+}
+
+func stopped(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// Shutdown makes all runs of the worker take no more jobs and waits until they have returned. When ctx ends first, the
+// contexts of the jobs that run end; those that return within half a second are given back without an attempt, and
+// the others are named in an *AbandonedError. Later runs of the worker do nothing.
+func (w *Worker) Shutdown(ctx context.Context) error {
+	w.mu.Lock()
+	w.stopOnce.Do(func() { close(w.stop) })
+	w.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.sessions.Wait()
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		w.hurryOne.Do(func() { close(w.hurry) })
+		<-done // soon: a session waits for nobody then
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.abandoned) > 0 {
+		return &AbandonedError{IDs: w.abandoned}
+	}
+	return nil
+}
