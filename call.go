@@ -45,11 +45,8 @@ func newCall(typ protocol.Type, timeout time.Duration, r Runner, opts []CallOpti
 	for _, opt := range opts {
 		opt(&o)
 	}
-	if o.soft < 0 || o.hard < 0 {
-		return client.Call{}, refused(ErrIllegalPackage, nil, "WithTimeLimit(%v, %v): a limit must not be negative", o.soft, o.hard)
-	}
-	if most := o.maxMeta(); len(o.meta) > most {
-		return client.Call{}, refused(ErrIllegalPackage, nil, "WithMeta: %d pairs, at most %d are allowed", len(o.meta), most)
+	if wrong := o.check(); wrong != "" {
+		return client.Call{}, refused(ErrIllegalPackage, nil, "%s", wrong)
 	}
 	call := client.Call{
 		Type:     typ,

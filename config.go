@@ -46,9 +46,9 @@ type Config struct {
 	SoftTimeLimit time.Duration // a task's context ends after it; 0: none
 	TimeLimit     time.Duration // a task's worker is replaced and killed after it; 0: none
 
-	MaxTasksPerWorker int           // a worker is replaced after so many tasks, with jitter; 0: never
+	MaxTasksPerWorker int           // a worker is replaced after so many tasks, and at random up to a tenth more; 0: never
 	MaxWorkerAge      time.Duration // the same by age; 0: never
-	MaxWorkerMemory   int64         // the same by resident size in bytes; 0: never
+	MaxWorkerMemory   int64         // the same by resident size in bytes, looked at each second while tasks run; 0: never
 	MaxReplacing      int           // workers that may be in replacement at once; default 1
 
 	StartTimeout time.Duration // from a worker's fork to its readiness; default 10 s
@@ -231,11 +231,4 @@ func (c Config) settings() control.Settings {
 		MaxWorkerAge:      c.MaxWorkerAge,
 		MaxWorkerMemory:   c.MaxWorkerMemory,
 	}
-}
-
-func (c Config) logger() *slog.Logger {
-	if c.Logger != nil {
-		return c.Logger
-	}
-	return slog.Default()
 }

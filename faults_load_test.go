@@ -214,12 +214,15 @@ func TestGarbageFramesBlockNobody_Row70(t *testing.T) {
 	assert.EqualValues(t, 100, p.still().Accepted)
 }
 
-// resident is the resident size of a process, in bytes.
-func resident(t *testing.T, pid int) int {
+// addresses is the size of a process's address space, in bytes; resident what of it is in memory.
+func addresses(t *testing.T, pid int) int { return statm(t, pid, 0) }
+func resident(t *testing.T, pid int) int  { return statm(t, pid, 1) }
+
+func statm(t *testing.T, pid, field int) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	require.NoError(t, err)
-	pages, err := strconv.Atoi(strings.Fields(string(text))[1])
+	pages, err := strconv.Atoi(strings.Fields(string(text))[field])
 	require.NoError(t, err)
 	return pages * os.Getpagesize()
 }
@@ -256,7 +259,8 @@ func TestWantOfMemoryIsNamed_Row75(t *testing.T) {
 		if raceEnabled {
 			t.Skip("the race detector needs terabytes of addresses")
 		}
-		require.NoError(t, unix.Prlimit(pid, unix.RLIMIT_AS, &unix.Rlimit{Cur: 512 << 20, Max: 512 << 20}, nil))
+		limit := uint64(addresses(t, pid) + 800<<20) // room for threads, not for what the task wants
+		require.NoError(t, unix.Prlimit(pid, unix.RLIMIT_AS, &unix.Rlimit{Cur: limit, Max: limit}, nil))
 		_, err := p.Sync(t.Context(), Hoard{Bytes: 1 << 30}, task.WithTimeout(patience))
 		e := callError(t, err)
 		assert.Equal(t, task.MayHaveRun, e.Delivery)

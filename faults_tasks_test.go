@@ -14,7 +14,7 @@ import (
 // The tasks that misbehave.
 
 func init() {
-	for _, r := range []task.Runner{Loop{}, Blocked{}, Family{}, RunOut{}} {
+	for _, r := range []task.Runner{Loop{}, Blocked{}, Family{}, RunOut{}, Stray{}} {
 		task.Register(r)
 	}
 }
@@ -67,4 +67,12 @@ type RunOut struct{}
 
 func (RunOut) Run(context.Context, task.Info) (any, error) {
 	return nil, &os.PathError{Op: "open", Path: "anything", Err: syscall.EMFILE}
+}
+
+// Stray panics in a goroutine of its own and waits.
+type Stray struct{ Words string }
+
+func (s Stray) Run(context.Context, task.Info) (any, error) {
+	go func() { panic(s.Words) }()
+	select {}
 }

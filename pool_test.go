@@ -355,6 +355,15 @@ func TestTooMuchMetaIsRefusedAtTheCall(t *testing.T) {
 	}
 }
 
+func TestReservedMetaIsRefusedAtTheCall(t *testing.T) {
+	p := startPool(t, task.Config{WorkerNum: 1})
+	_, err := p.Sync(t.Context(), Echo{1}, task.WithMeta(map[string]string{"a": "b", "taskd.cancel": "1"}))
+	e := callError(t, err)
+	assert.Equal(t, task.ErrIllegalPackage, e.Status)
+	assert.Equal(t, task.NotRun, e.Delivery)
+	assert.Equal(t, `WithMeta: the key "taskd.cancel" begins with "taskd.", which is reserved`, e.Message)
+}
+
 func TestLimitsOfFrames(t *testing.T) {
 	p := startPool(t, task.Config{WorkerNum: 1, MaxPackageSize: 64 << 10})
 	before := p.still()

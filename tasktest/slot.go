@@ -169,7 +169,10 @@ func (s *slot) config(w *life) worker.Config {
 				task.Event{Text: "limit " + o.Limit.String(), Tasks: []task.RunningTask{{ID: o.TaskID, Name: o.Task, Age: o.Limit}}})
 			wish(supervisor.HardLimit)
 		},
-		OnSuspect: func(last error) { wish(supervisor.Suspect) },
+		OnSuspect: func(last error) {
+			s.p.events.worker(supervisor.EventSuspect, supervisor.Suspect, s.index, w.generation, task.Event{Text: last.Error()})
+			wish(supervisor.Suspect)
+		},
 		OnRecycle: func(reason string) {
 			if reason == worker.RecycleAge {
 				wish(supervisor.RecycledAge)

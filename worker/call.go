@@ -3,7 +3,9 @@ package worker
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 
 	"github.com/taskd-go/task/internal/sys"
@@ -66,9 +68,8 @@ func (c *conn) newCall(p *protocol.Package, typ *taskType, now int64, fault Faul
 		outcome: sharedstate.Failed,
 		dies:    fault == DieInAnswer,
 	}
-	if _, k.cancel = k.meta[protocol.MetaCancel]; k.cancel {
-		delete(k.meta, protocol.MetaCancel)
-	}
+	_, k.cancel = k.meta[protocol.MetaCancel]
+	maps.DeleteFunc(k.meta, func(key, _ string) bool { return strings.HasPrefix(key, protocol.MetaReserved) })
 	k.inline = p.Alone && !k.cancel && !k.async
 	k.ctx.draining = s.draining
 	k.ctx.deadline = s.deadline(k.contextEnd())
@@ -243,8 +244,7 @@ func (k *call) fail(status protocol.Status, text string) *buffer {
 }
 
 func (k *call) logPanic(err error) {
-	var p *PanicError
-	if errors.As(err, &p) {
+	if p := panicIn(err); p != nil {
 		k.s.log.Error("task panicked", "worker", k.s.cfg.Index, "task", k.typ.name, "id", k.taskID,
 			"err", textOf(err), "stack", string(p.Stack))
 	}

@@ -113,7 +113,7 @@ func TestSoftLimitEndsTheContext(t *testing.T) {
 			})
 			p := r.dial()
 			// A later limit must not hide the earlier one.
-			p.send(protocol.Package{Task: []byte("block"), Soft: time.Hour, Hard: time.Hour}, protocol.Package{Task: []byte("obedient"), Soft: tt.own})
+			p.send(protocol.Package{Task: []byte("block"), Soft: time.Hour, Hard: 2 * time.Hour}, protocol.Package{Task: []byte("obedient"), Soft: tt.own})
 			require.Equal(t, ErrSoftLimit.Error(), p.said())
 			require.Equal(t, 30*time.Millisecond, (<-soft).Limit)
 			close(r.gate)

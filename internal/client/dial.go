@@ -90,7 +90,7 @@ func (c *Client) dial(b *budget, row sharedstate.Row) (*link, *Failure, verdict)
 		if f != nil {
 			return nil, f, v
 		}
-		if c.adopt(l) {
+		if c.adopt(l, to.index) {
 			return l, nil, settled
 		}
 		// The target's predecessor accepts until it hears that it is replaced.
@@ -189,10 +189,10 @@ func (l *link) greet() error {
 }
 
 // adopt ties a greeted link to the row of the process that greeted. It fails when that process is not, or no
-// longer, the one that serves its index.
-func (c *Client) adopt(l *link) bool {
-	row, ok := c.table.Current(l.Index)
-	if !ok || row.Generation() != l.Generation {
+// longer, the one that serves the index.
+func (c *Client) adopt(l *link, index int) bool {
+	row, ok := c.table.Current(index)
+	if !ok || l.Index != index || row.Generation() != l.Generation {
 		return false
 	}
 	l.row = row

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"strings"
@@ -471,6 +472,30 @@ func TestAConnectionWhoseIDsAreUsedUpIsReplaced(t *testing.T) {
 			require.EqualValues(t, math.MaxUint32, uint32(ids[1]))
 			require.Equal(t, []uint32{1, 2}, []uint32{uint32(ids[2]), uint32(ids[3])})
 			require.NotEqual(t, ids[1]>>32, ids[2]>>32)
+		})
+	}
+}
+
+func TestAGreetingOfAnotherIndexIsNotBelieved(t *testing.T) {
+	for _, index := range []int{1, 99, -1} {
+		t.Run(fmt.Sprint(index), func(t *testing.T) {
+			t.Parallel()
+			p := newPool(t, 1, 1)
+			p.raw(0, func(c *fakeConn) error {
+				g := c.greeting()
+				g.Index = index
+				if err := c.write(protocol.AppendGreeting(nil, g)); err != nil {
+					return err
+				}
+				_, err := io.Copy(io.Discard, c.conn)
+				return err
+			})
+			call := syncCall("x")
+			call.Deadline = within(50 * time.Millisecond)
+			_, f := p.client.Do(t.Context(), call)
+			require.NotNil(t, f)
+			require.Equal(t, protocol.StatusSockTimeout, f.Status, f.Message)
+			require.Equal(t, NotRun, f.Delivery, f.Message)
 		})
 	}
 }

@@ -198,24 +198,46 @@ func (o *outlet) close() {
 type tail struct {
 	mu       sync.Mutex
 	data     []byte
-	headline []byte // the last line that begins a crash
+	headline []byte // the last lines that begin a crash
 	after    int    // bytes since then
 }
 
 func (t *tail) write(p []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.after += len(p)
 	for line := range bytes.Lines(p) {
-		if bytes.HasPrefix(line, []byte("panic: ")) || bytes.HasPrefix(line, []byte("fatal error: ")) {
-			t.headline, t.after = bytes.Clone(bytes.TrimSpace(line[:min(len(line), maxHeadline)])), 0
+		t.after += len(line)
+		if beginsCrash(line) {
+			t.note(bytes.TrimSpace(line))
 		}
 	}
 	t.data = append(t.data, p[max(0, len(p)-tailBytes):]...)
 	t.data = t.data[max(0, len(t.data)-tailBytes):]
 }
 
-// String returns the last lines, without the end of the last. The line that began a crash
+// note keeps a headline. One that follows another closely belongs to the same crash.
+func (t *tail) note(line []byte) {
+	if t.after > maxHeadline {
+		t.headline = nil
+	} else if len(t.headline) > 0 {
+		t.headline = append(t.headline, '\n')
+	}
+	t.headline = append(t.headline, line...)
+	t.headline = t.headline[:min(len(t.headline), maxHeadline)]
+	t.after = 0
+}
+
+// beginsCrash says whether the Go runtime begins to tell of a crash with line.
+func beginsCrash(line []byte) bool {
+	for _, words := range []string{"panic: ", "fatal error: ", "runtime/cgo: ", "SIGABRT: ", "SIGSEGV: ", "SIGBUS: ", "SIGQUIT: "} {
+		if bytes.HasPrefix(line, []byte(words)) {
+			return true
+		}
+	}
+	return false
+}
+
+// String returns the last lines, without the end of the last. What began a crash
 // comes first, unless so much was written since then that it meant another end.
 func (t *tail) String() string {
 	t.mu.Lock()
