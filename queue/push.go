@@ -64,9 +64,9 @@ func (q *Queue) pushEnvelope(ctx context.Context, tx *sql.Tx, e job.Envelope, op
 	case p.uniqueKey != "":
 		id, err = q.pushUnique(ctx, tx, p)
 	case tx != nil:
-		id, err = one(q.insert(ctx, tx, []*push{p}))
+		id, err = one(q.insert(ctx, tx, p))
 	default:
-		id, err = one(q.insert(ctx, q.db, []*push{p}))
+		id, err = one(q.insert(ctx, q.db, p))
 	}
 	if err != nil {
 		return "", fmt.Errorf("queue: push %s: %w", e.JobType, err)
@@ -114,8 +114,12 @@ func (q *Queue) pushMany(ctx context.Context, tx *sql.Tx, js []Job, opts []PushO
 const (
 	insertHead = "INSERT INTO {jobs} (queue, payload, priority, attempts, max_attempts, available_at, unique_key, backoff_ms, timeout_ms, created_at) VALUES "
 	insertRow  = "(?, ?, ?, ?, ?, {now} + ?, ?, ?, ?, {now})"
-	chunk      = 500 // rows in one INSERT: 8 parameters each are within every database's limit
+	chunkRow   = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+	chunk      = 500 // rows in one INSERT: 10 parameters each are within every database's limit
 )
+
+// dueArg is the place of the delay among a push's arguments.
+const dueArg = 5
 
 func (p *push) args() []any {
 	var tries sql.NullInt64
@@ -142,9 +146,20 @@ func timeoutMS(d time.Duration) int64 {
 }
 
 func (q *Queue) insertChunks(ctx context.Context, tx *sql.Tx, pushes []*push) (ids []string, err error) {
+	var now int64
+	if err := q.each(ctx, tx, "SELECT {now}", nil, func(rows *sql.Rows) error { return rows.Scan(&now) }); err != nil {
+		return nil, err
+	}
 	for len(pushes) > 0 {
 		n := min(chunk, len(pushes))
-		some, err := q.insert(ctx, tx, pushes[:n])
+		statement := insertHead + chunkRow + strings.Repeat(", "+chunkRow, n-1)
+		args := make([]any, 0, 10*n)
+		for _, p := range pushes[:n] {
+			values := p.args()
+			values[dueArg] = now + values[dueArg].(int64)
+			args = append(append(args, values...), now)
+		}
+		some, err := q.insertRows(ctx, tx, statement, args, n)
 		if err != nil {
 			return nil, err
 		}
@@ -153,18 +168,18 @@ func (q *Queue) insertChunks(ctx context.Context, tx *sql.Tx, pushes []*push) (i
 	return ids, nil
 }
 
-// insert stores the pushes in one statement. No ids and no error: the unique key of the one push is taken.
-func (q *Queue) insert(ctx context.Context, x sqlRunner, pushes []*push) (ids []string, err error) {
-	statement := insertHead + insertRow + strings.Repeat(", "+insertRow, len(pushes)-1)
-	args := make([]any, 0, 9*len(pushes))
-	for _, p := range pushes {
-		args = append(args, p.args()...)
-	}
-	if !q.d.returning() {
-		return q.insertCounting(ctx, x, statement, args, len(pushes))
-	}
-	if pushes[0].uniqueKey != "" {
+// insert stores a push. No ids and no error: its unique key is taken.
+func (q *Queue) insert(ctx context.Context, x sqlRunner, p *push) (ids []string, err error) {
+	statement := insertHead + insertRow
+	if p.uniqueKey != "" {
 		statement += q.d.skipConflict()
+	}
+	return q.insertRows(ctx, x, statement, p.args(), 1)
+}
+
+func (q *Queue) insertRows(ctx context.Context, x sqlRunner, statement string, args []any, n int) (ids []string, err error) {
+	if !q.d.returning() {
+		return q.insertCounting(ctx, x, statement, args, n)
 	}
 	err = q.each(ctx, x, statement+" RETURNING id", args, func(rows *sql.Rows) error {
 		var id int64

@@ -14,6 +14,7 @@ const (
 	quickLook  = 5 * time.Millisecond   // between looks …
 	quickFor   = 200 * time.Millisecond // … for so long after a wake-up or a job
 	houseEvery = time.Second            // between readings of the control table and sweeps
+	storeEvery = time.Minute            // between sweeps of what layers left in the store
 	lastCall   = 500 * time.Millisecond // for interrupted handlers to return
 )
 
@@ -43,6 +44,7 @@ type session struct {
 	control   control
 	restart   int64 // at the beginning
 	houseAt   time.Time
+	storeAt   time.Time
 	quickTill time.Time
 	pause     time.Duration
 }
@@ -50,7 +52,7 @@ type session struct {
 func newSession(ctx context.Context, w *Worker, limit int, untilEmpty bool) *session {
 	s := &session{
 		Worker: w, ctx: ctx, base: context.WithoutCancel(ctx), limit: limit, untilEmpty: untilEmpty,
-		held: map[int64]*delivery{}, changed: make(chan struct{}, 1), wake: make(chan struct{}, 1),
+		storeAt: time.Now().Add(storeEvery), held: map[int64]*delivery{}, changed: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 	}
 	s.settler = newSettler(s)
 	services, cancel := context.WithCancel(s.base)
@@ -101,7 +103,8 @@ func (s *session) run() error {
 
 // look does what is due of the housekeeping and takes as many jobs as there is room for. full: there was none.
 func (s *session) look(first bool) (took int, full bool, err error) {
-	ctx, cancel := context.WithTimeout(s.ctx, s.query)
+	// Not the caller's context: a claim that it cut off might have reserved jobs for nobody.
+	ctx, cancel := context.WithTimeout(s.base, s.query)
 	defer cancel()
 	if s.untilEmpty && s.idle() || !time.Now().Before(s.houseAt) {
 		if err := s.house(ctx, first); err != nil {
@@ -146,6 +149,10 @@ func (s *session) house(ctx context.Context, first bool) (err error) {
 	}
 	if len(s.control.cancelled) > 0 && err == nil {
 		err = s.q.sweepControl(ctx)
+	}
+	if !first && err == nil && !time.Now().Before(s.storeAt) {
+		s.storeAt = time.Now().Add(storeEvery)
+		err = s.q.sweepStore(ctx)
 	}
 	s.houseAt = time.Now().Add(houseEvery)
 	return err

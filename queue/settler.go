@@ -120,9 +120,10 @@ func (t *settler) store(batch []settling) {
 	}
 }
 
-// storeOne tries until the lease is over, or for a last time after that. When a try before failed, no row found means
-// that either that try or the lease's end was the reason.
+// storeOne tries for as long as a lease lasts, and then leaves the row to the sweep. When a try before failed, no row
+// found means that either that try or the lease's end was the reason.
 func (t *settler) storeOne(b settling, err error) {
+	end := time.Now().Add(t.s.lease)
 	for pause := settlePause; ; pause = min(2*pause, time.Second) {
 		held, again := t.try([]settling{b})
 		switch {
@@ -132,19 +133,13 @@ func (t *settler) storeOne(b settling, err error) {
 		case again == nil:
 			t.s.stored(b.d, b.v, false, err)
 			return
-		case !time.Now().Before(t.s.deadline(b.d)) || stopped(t.s.hurry):
+		case !time.Now().Before(end) || stopped(t.s.hurry):
 			t.s.stored(b.d, b.v, false, again)
 			return
 		}
 		err = again
 		time.Sleep(pause)
 	}
-}
-
-func (s *session) deadline(d *delivery) time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return d.until
 }
 
 func (t *settler) try(batch []settling) (held map[int64]bool, err error) {

@@ -29,7 +29,7 @@ func (q *Queue) pushUniqueIn(ctx context.Context, tx *sql.Tx, p *push) (id strin
 				return "", err
 			}
 		}
-		ids, err := q.insert(ctx, tx, []*push{p})
+		ids, err := q.insert(ctx, tx, p)
 		if err != nil {
 			return "", err
 		}

@@ -182,9 +182,13 @@ func newName() string {
 		}
 		return '-'
 	}, host)
-	var nonce [4]byte
-	rand.Read(nonce[:])
-	return fmt.Sprintf("%.60s-%d-%s", host, os.Getpid(), hex.EncodeToString(nonce[:]))
+	return fmt.Sprintf("%.60s-%d-%s", host, os.Getpid(), newNonce())
+}
+
+func newNonce() string {
+	var b [8]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
 }
 
 // owner is the worker that a token belongs to.

@@ -172,7 +172,7 @@ func (s *stage) dead(names ...string) (ids []string) {
 	for _, name := range names {
 		s.push(envelope("nobody", name))
 	}
-	s.drain(s.worker(s.q, nil))
+	s.drain(s.worker(s.q, nil, queue.Concurrency(1))) // so that they die in this order
 	for _, f := range s.failed() {
 		ids = append(ids, f.ID)
 	}

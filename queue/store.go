@@ -1,0 +1,269 @@
+package queue
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/taskd-go/task/middleware"
+)
+
+// Store is the middleware.Store in the queue's database: what its layers hold is held for all programs that use it.
+// Its clock is the database's. With NewSync it is one that refuses everything.
+//
+// Every call takes the row of its key first, so that calls about one key come one after another and those about
+// different keys side by side. What has ended is removed by later calls and by the sweep of workers.
+func (q *Queue) Store() middleware.Store { return store{q} }
+
+type store struct{ q *Queue }
+
+// The name spaces in the tables: one letter before the key.
+const (
+	spaceLease = "l:"
+	spaceTake  = "t:"
+	spaceCount = "c:"
+)
+
+// maxStoreKey is what a column has room for beside the letters.
+const maxStoreKey = 500
+
+// Acquire implements middleware.Store.
+func (s store) Acquire(ctx context.Context, key, owner string, slots int, ttl time.Duration) (ok bool, free time.Duration, err error) {
+	if err := errors.Join(check(key, "ttl", ttl), checkOwner(key, owner)); err != nil {
+		return false, 0, err
+	}
+	if slots < 1 {
+		return false, 0, fmt.Errorf("key %q: slots %d must be at least 1", key, slots)
+	}
+	name, ms := spaceLease+key, roundUp(ttl)
+	err = s.locked(ctx, name, ms, func(tx *sql.Tx, now int64) error {
+		ok, free = false, 0
+		held, err := s.q.exec(ctx, tx, "UPDATE {holds} SET at = ?, seq = seq + 1 WHERE name = ? AND owner = ? AND at > ?", now+ms, name, owner, now)
+		if err != nil {
+			return err
+		}
+		if n, err := held.RowsAffected(); err != nil || n > 0 {
+			ok = err == nil
+			return err
+		}
+		if _, err := s.q.exec(ctx, tx, "DELETE FROM {holds} WHERE name = ? AND at <= ?", name, now); err != nil {
+			return err
+		}
+		ends, err := s.times(ctx, tx, name)
+		if err != nil {
+			return err
+		}
+		if len(ends) >= slots {
+			free = time.Duration(ends[len(ends)-slots]-now) * time.Millisecond
+			return nil
+		}
+		ok = true
+		return s.hold(ctx, tx, name, owner, now+ms)
+	})
+	return ok && err == nil, free, err
+}
+
+// Renew implements middleware.Store.
+func (s store) Renew(ctx context.Context, key, owner string, ttl time.Duration) (held bool, err error) {
+	if err := errors.Join(check(key, "ttl", ttl), checkOwner(key, owner)); err != nil {
+		return false, err
+	}
+	name, ms := spaceLease+key, roundUp(ttl)
+	err = s.locked(ctx, name, ms, func(tx *sql.Tx, now int64) error {
+		result, err := s.q.exec(ctx, tx, "UPDATE {holds} SET at = ?, seq = seq + 1 WHERE name = ? AND owner = ? AND at > ?", now+ms, name, owner, now)
+		if err != nil {
+			return err
+		}
+		n, err := result.RowsAffected()
+		held = n > 0
+		return err
+	})
+	return held && err == nil, err
+}
+
+// Release implements middleware.Store.
+func (s store) Release(ctx context.Context, key, owner string) error {
+	if err := errors.Join(checkKey(key), checkOwner(key, owner)); err != nil {
+		return err
+	}
+	name := spaceLease + key
+	return s.locked(ctx, name, 0, func(tx *sql.Tx, _ int64) error {
+		_, err := s.q.exec(ctx, tx, "DELETE FROM {holds} WHERE name = ? AND owner = ?", name, owner)
+		return err
+	})
+}
+
+// Take implements middleware.Store.
+func (s store) Take(ctx context.Context, key string, most int, window time.Duration) (ok bool, wait time.Duration, err error) {
+	if err := check(key, "window", window); err != nil {
+		return false, 0, err
+	}
+	if err := ctx.Err(); err != nil {
+		return false, 0, err
+	}
+	if most <= 0 {
+		return false, window, nil
+	}
+	name, ms := spaceTake+key, roundUp(window)
+	err = s.locked(ctx, name, ms, func(tx *sql.Tx, now int64) error {
+		ok, wait = false, 0
+		at, err := s.times(ctx, tx, name)
+		if err != nil {
+			return err
+		}
+		if n := len(at); n >= most {
+			if opens := at[n-most] + ms; opens > now {
+				wait = min(time.Duration(opens-now)*time.Millisecond, window)
+				return nil
+			}
+			if _, err := s.q.exec(ctx, tx, "DELETE FROM {holds} WHERE name = ? AND at < ?", name, at[n-most]); err != nil {
+				return err
+			}
+		}
+		ok = true
+		return s.hold(ctx, tx, name, newNonce(), now)
+	})
+	return ok && err == nil, wait, err
+}
+
+// Add implements middleware.Store.
+func (s store) Add(ctx context.Context, key string, window time.Duration) (n int, err error) {
+	if err := check(key, "window", window); err != nil {
+		return 0, err
+	}
+	name, ms := spaceCount+key, roundUp(window)
+	err = s.locked(ctx, name, 0, func(tx *sql.Tx, now int64) error {
+		var ends int64
+		if n, ends, err = s.count(ctx, tx, name); err != nil {
+			return err
+		}
+		if ends <= now {
+			n = 0
+		}
+		n++
+		_, err = s.q.exec(ctx, tx, "UPDATE {locks} SET n = ?, ends = ?, seq = seq + 1 WHERE name = ?", n, now+ms, name)
+		return err
+	})
+	return n, err
+}
+
+// Count implements middleware.Store.
+func (s store) Count(ctx context.Context, key string) (n int, left time.Duration, err error) {
+	if err := checkKey(key); err != nil {
+		return 0, 0, err
+	}
+	if s.q.sync != nil {
+		return 0, 0, ErrSync
+	}
+	var ends, now int64
+	statement := "SELECT n, ends, {now} FROM {locks} WHERE name = ?"
+	err = s.q.each(ctx, s.q.read, statement, []any{spaceCount + key}, func(rows *sql.Rows) error {
+		return rows.Scan(&n, &ends, &now)
+	})
+	if err != nil || ends <= now {
+		return 0, 0, err
+	}
+	return n, time.Duration(ends-now) * time.Millisecond, nil
+}
+
+const storeLimit = 10 * time.Second
+
+// locked runs fn while nobody else is at the key. The row that stands for it lasts for keep ms at least.
+func (s store) locked(ctx context.Context, name string, keep int64, fn func(tx *sql.Tx, now int64) error) error {
+	if s.q.sync != nil {
+		return ErrSync
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeLimit)
+	defer cancel()
+	return s.q.inTx(ctx, func(tx *sql.Tx) error {
+		_, err := s.q.exec(ctx, tx, "INSERT INTO {locks} (name, n, ends) VALUES (?, 0, {now} + ?)"+
+			s.q.d.upsert("name", "seq = {locks}.seq + 1, ends = CASE WHEN {locks}.n = 0 AND {locks}.ends < {now} + ? THEN {now} + ? ELSE {locks}.ends END"),
+			name, keep, keep, keep)
+		if err != nil {
+			return err
+		}
+		var now int64 // after the lock was had
+		if err := s.q.each(ctx, tx, "SELECT {now}", nil, func(rows *sql.Rows) error { return rows.Scan(&now) }); err != nil {
+			return err
+		}
+		return fn(tx, now)
+	})
+}
+
+// times are the ends of leases, or the times of takes, in order.
+func (s store) times(ctx context.Context, tx *sql.Tx, name string) (at []int64, err error) {
+	err = s.q.each(ctx, tx, "SELECT at FROM {holds} WHERE name = ? ORDER BY at", []any{name}, func(rows *sql.Rows) error {
+		var t int64
+		err := rows.Scan(&t)
+		at = append(at, t)
+		return err
+	})
+	return at, err
+}
+
+func (s store) hold(ctx context.Context, tx *sql.Tx, name, owner string, at int64) error {
+	_, err := s.q.exec(ctx, tx, "INSERT INTO {holds} (name, owner, at) VALUES (?, ?, ?)", name, owner, at)
+	return err
+}
+
+func (s store) count(ctx context.Context, tx *sql.Tx, name string) (n int, ends int64, err error) {
+	err = s.q.each(ctx, tx, "SELECT n, ends FROM {locks} WHERE name = ?", []any{name}, func(rows *sql.Rows) error {
+		return rows.Scan(&n, &ends)
+	})
+	return n, ends, err
+}
+
+// sweepStore removes the rows of keys that have ended a while ago.
+func (q *Queue) sweepStore(ctx context.Context) error {
+	return q.inTx(ctx, func(tx *sql.Tx) error {
+		var names []string
+		err := q.each(ctx, tx, "SELECT name FROM {locks} WHERE ends < {now} - ? ORDER BY ends LIMIT ?", []any{keepCancelled, sweepChunk}, func(rows *sql.Rows) error {
+			var name string
+			err := rows.Scan(&name)
+			names = append(names, name)
+			return err
+		})
+		for _, name := range names {
+			if err != nil {
+				break
+			}
+			var result sql.Result
+			result, err = q.exec(ctx, tx, "DELETE FROM {locks} WHERE name = ? AND ends < {now} - ?", name, keepCancelled)
+			if err != nil {
+				break
+			}
+			if n, _ := result.RowsAffected(); n > 0 {
+				_, err = q.exec(ctx, tx, "DELETE FROM {holds} WHERE name = ?", name)
+			}
+		}
+		return err
+	})
+}
+
+func check(key, name string, d time.Duration) error {
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	if d <= 0 {
+		return fmt.Errorf("key %q: %s %v must be positive", key, name, d)
+	}
+	return nil
+}
+
+func checkKey(key string) error {
+	if key == "" || len(key) > maxStoreKey {
+		return fmt.Errorf("key %q must be 1 to %d bytes", key, maxStoreKey)
+	}
+	return nil
+}
+
+func checkOwner(key, owner string) error {
+	if owner == "" || len(owner) > maxKey {
+		return fmt.Errorf("key %q: owner %q must be 1 to %d bytes", key, owner, maxKey)
+	}
+	return nil
+}
+
+func roundUp(d time.Duration) int64 { return max(delayMS(d), 1) }
