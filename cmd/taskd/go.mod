@@ -12,6 +12,10 @@ require (
 
 require (
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/taskd-go/task/queue/migrate v0.0.0
+	github.com/taskd-go/task/queue/mysql v0.0.0
+	github.com/taskd-go/task/queue/postgres v0.0.0
+	github.com/taskd-go/task/queue/sqlite v0.0.0
 	github.com/vmihailenco/msgpack/v5 v5.4.1 // indirect
 	github.com/vmihailenco/tagparser/v2 v2.0.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
