@@ -96,8 +96,8 @@ func (c command) start(ctx context.Context, path string, patience time.Duration,
 	}
 	defer tell.Close()
 
-	cmd = exec.CommandContext(ctx, self, append([]string{guardName, patience.String(), path}, c.Argv...)...)
-	cmd.Dir, cmd.Env = c.Dir, c.environment()
+	cmd = exec.CommandContext(ctx, self, append([]string{guardName, patience.String(), c.Dir, path}, c.Argv...)...)
+	cmd.Env = c.environment()
 	cmd.Stdin = strings.NewReader(c.Stdin)
 	cmd.Stdout, cmd.Stderr = os.Stderr, said
 	cmd.ExtraFiles = []*os.File{hear, tell}

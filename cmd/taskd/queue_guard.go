@@ -30,29 +30,28 @@ type ending struct {
 
 func newGuard() *cobra.Command {
 	return &cobra.Command{
-		Use:                guardName + " PATIENCE PATH ARGV...",
+		Use:                guardName + " PATIENCE DIR PATH ARGV...",
 		Hidden:             true,
 		DisableFlagParsing: true,
-		Args:               cobra.MinimumNArgs(3),
+		Args:               cobra.MinimumNArgs(4),
 		RunE: func(_ *cobra.Command, args []string) error {
 			patience, err := time.ParseDuration(args[0])
 			if err != nil || patience <= 0 || syscall.Getpgrp() != os.Getpid() {
 				return usagef("%s is a part of taskd queue work", guardName)
 			}
-			return guard(patience, args[1], args[2:])
+			return guard(patience, &exec.Cmd{Dir: args[1], Path: args[2], Args: args[3:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr})
 		},
 	}
 }
 
 // guard runs a command in its own process group, tells how it ended, and ends the group, itself with it. It does
 // not return but with an error.
-func guard(patience time.Duration, path string, argv []string) error {
+func guard(patience time.Duration, cmd *exec.Cmd) error {
 	// The command must not hold what the worker waits for.
 	syscall.CloseOnExec(guardHears)
 	syscall.CloseOnExec(guardTells)
 	go listen(os.NewFile(guardHears, "lifeline"), patience)
 
-	cmd := &exec.Cmd{Path: path, Args: argv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	err := cmd.Run()
 	end := ending{}
 	var exit *exec.ExitError
