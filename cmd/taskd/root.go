@@ -22,7 +22,8 @@ Exit codes:
   2    wrong flags, arguments or environment; nothing was started
   3    call, async: the task did not run, it is safe to repeat
   4    call, async: the task may have run
-  5    serve: ended before the drain was complete, the lost tasks are listed
+  5    serve, queue work: ended before the drain was complete, what was lost is listed
+  6    queue work: a restart was asked for
   130  interrupted before the end`
 
 // refuseUnknownShells makes completion refuse what is no shell that it knows: by itself it prints its help
@@ -61,7 +62,7 @@ func newRoot() (root *cobra.Command, started *bool) {
 			return nil
 		},
 	}
-	root.AddCommand(newDemo(), newServe(), newCall(), newAsync(), newStatus(), newChaos())
+	root.AddCommand(newDemo(), newServe(), newCall(), newAsync(), newStatus(), newQueue(), newChaos(), newGuard())
 	root.AddCommand(&cobra.Command{
 		Use:   "testing",
 		Short: "How to put a pool under stress",

@@ -104,7 +104,7 @@ func TestExecIsRefusedUnlessAllowed(t *testing.T) {
 	code, stdout, stderr := s.run("call", "exec", `{"argv": ["ls"]}`)
 	assert.Equal(t, exitFailed, code)
 	assert.Empty(t, stdout)
-	assert.Contains(t, stderr, "matches no --allow-exec of taskd serve, which are: echo,/bin/ca*")
+	assert.Contains(t, stderr, "matches no pattern of --allow-exec, which are: echo,/bin/ca*")
 }
 
 func TestFailedCallsSayWhatIsKnown(t *testing.T) {
