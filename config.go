@@ -44,7 +44,7 @@ type Config struct {
 	OnException func(err *Error, workerIndex int)
 
 	SoftTimeLimit time.Duration // a task's context ends after it; 0: none
-	TimeLimit     time.Duration // a task's worker is replaced and killed after it; 0: none
+	TimeLimit     time.Duration // a task's caller is answered and its worker replaced after it; 0: none
 
 	MaxTasksPerWorker int           // a worker is replaced after so many tasks, and at random up to a tenth more; 0: never
 	MaxWorkerAge      time.Duration // the same by age; 0: never

@@ -17,6 +17,9 @@ type Func[In, Out any] struct{ name string }
 // taken, when fn is nil, and when nothing of an In or an Out would travel.
 //
 //	var resize = task.Define("resize", func(ctx context.Context, in Size) (Image, error) { … })
+//
+// A program without this variable calls the function by its name, through Dial
+// and Named("resize", size).
 func Define[In, Out any](name string, fn func(context.Context, In) (Out, error)) Func[In, Out] {
 	if fn == nil {
 		panic(fmt.Sprintf("task: Define(%q): the function is nil", name))

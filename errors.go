@@ -29,7 +29,9 @@ func (d Delivery) String() string {
 	}
 }
 
-// An Error is a failed call. errors.Is finds its Status, and its cause where
+// An Error is a failed call: every call that fails returns one. As, Decode and
+// the methods of a Func may return a decoding error instead; then the task ran,
+// and its result is not what was asked for. errors.Is finds its Status, and its cause where
 // there is one: ErrClosed, ErrNotStarted, the end of the caller's context. A
 // task's own error crosses the process boundary as text, so errors.Is does not
 // find the task's sentinels.

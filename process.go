@@ -43,6 +43,7 @@ type process struct {
 	signals  chan os.Signal
 	serving  bool
 	served   chan error // what Serve returned
+	ballast  []byte     // see shareMachine
 }
 
 // runWorker is the life of a worker process; it returns the exit code.
@@ -91,7 +92,7 @@ func (p *process) boot() error {
 	go p.receive()
 	os.Args[0] = p.handover.Arg0
 	sys.SetTitle(p.handover.Title)
-	shareMachine(p.handover.Settings)
+	p.ballast = shareMachine(p.handover.Settings)
 
 	table, err := sharedstate.Open(os.NewFile(control.FDTable, "table"), true)
 	if err != nil {
@@ -185,7 +186,7 @@ func (p *process) onException() func(worker.Failure) {
 			TaskID:      f.TaskID,
 			WorkerIndex: p.handover.Index,
 			PID:         os.Getpid(),
-			Message:     err.Error(),
+			Message:     f.Text,
 			Err:         err,
 		}, p.handover.Index)
 	}

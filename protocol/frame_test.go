@@ -236,6 +236,16 @@ func TestABodyThatDoesNotComeCostsWhatHasArrived_Row71(t *testing.T) {
 	}
 }
 
+func TestALargeBodyAfterAnotherCostsItsSize(t *testing.T) {
+	frame := frameOf(t, make([]byte, 1<<20))
+	r := NewReader(bytes.NewReader(bytes.Repeat(frame, 2)), DefaultPackageSize)
+	_, _, err := r.Next()
+	require.NoError(t, err)
+	cost := allocated(func() { _, _, err = r.Next() })
+	require.NoError(t, err)
+	assert.LessOrEqual(t, cost, uint64(len(frame)+slack))
+}
+
 func TestEndFrameRefusesWhatIsOverTheLimit(t *testing.T) {
 	frame := append(BeginFrame(nil), make([]byte, 600)...)
 	err := EndFrame(frame, MinPackageSize)

@@ -218,7 +218,7 @@ func (s *slot) onException() func(worker.Failure) {
 			TaskID:      f.TaskID,
 			WorkerIndex: s.index,
 			PID:         os.Getpid(),
-			Message:     err.Error(),
+			Message:     f.Text,
 			Err:         err,
 		}, s.index)
 	}

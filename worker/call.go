@@ -1,8 +1,10 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"runtime/debug"
 	"strings"
@@ -126,7 +128,9 @@ func (k *call) prepared() {
 	}
 	switch {
 	case k.err != nil:
-		k.logPanic(k.err)
+		if panicIn(k.err) != nil {
+			k.logFailure(slog.LevelError, "the decoder of the task panicked", k.err)
+		}
 		k.s.judge(k, k.err)
 		k.frame = k.fail(protocol.StatusIllegal, fmt.Sprintf("the payload of %s does not decode: %s", k.typ.name, textOf(k.err)))
 		k.settle()
@@ -159,12 +163,14 @@ func (k *call) handle() {
 	if k.err == nil {
 		return
 	}
-	k.logPanic(k.err)
 	guard(&k.failure, func() {
 		k.value, k.handled, k.failure = k.task.OnException(&k.ctx, k.err, k.info())
 	})
-	if k.failure == nil && !k.handled {
+	switch {
+	case k.failure == nil && !k.handled:
 		k.failure = k.err
+	case k.failure == nil && panicIn(k.err) != nil:
+		k.logFailure(slog.LevelWarn, "task panicked, and settled it", k.err)
 	}
 }
 
@@ -191,21 +197,21 @@ func (k *call) report() {
 	if k.s.isKilled() {
 		return
 	}
-	if k.failure != k.err {
-		k.logPanic(k.failure)
+	what := "task failed"
+	if panicIn(k.failure) != nil {
+		what = "task panicked"
 	}
-	k.s.log.Error("task failed", "worker", k.s.cfg.Index, "task", k.typ.name, "id", k.taskID, "err", textOf(k.failure))
+	k.logFailure(slog.LevelError, what, k.failure)
 	if k.s.cfg.OnException == nil {
 		return
 	}
 	var err error
 	guard(&err, func() {
-		k.s.cfg.OnException(Failure{TaskID: k.taskID, Task: k.typ.name, Err: k.failure})
+		k.s.cfg.OnException(Failure{TaskID: k.taskID, Task: k.typ.name, Err: k.failure, Text: textOf(k.failure)})
 		err = nil
 	})
 	if err != nil {
-		k.s.log.Error("OnException failed", "worker", k.s.cfg.Index, "task", k.typ.name, "id", k.taskID, "err", textOf(err))
-		k.logPanic(err)
+		k.logFailure(slog.LevelError, "OnException failed", err)
 	}
 }
 
@@ -245,11 +251,20 @@ func (k *call) fail(status protocol.Status, text string) *buffer {
 	return k.s.failureFrame(k.id, status, text, k.taskID)
 }
 
-func (k *call) logPanic(err error) {
-	if p := panicIn(err); p != nil {
-		k.s.log.Error("task panicked", "worker", k.s.cfg.Index, "task", k.typ.name, "id", k.taskID,
-			"err", textOf(err), "stack", string(p.Stack))
+// logFailure makes one record of a failure: with the stack where it is a panic, and with Run's own
+// error where a handler has put another in its place.
+func (k *call) logFailure(level slog.Level, what string, err error) {
+	attrs := []any{"worker", k.s.cfg.Index, "task", k.typ.name, "id", k.taskID, "err", textOf(err)}
+	if k.err != nil && textOf(k.err) != textOf(err) {
+		attrs = append(attrs, "first", textOf(k.err))
 	}
+	for _, e := range []error{err, k.err} {
+		if p := panicIn(e); p != nil {
+			attrs = append(attrs, "stack", string(p.Stack))
+			break
+		}
+	}
+	k.s.log.Log(context.Background(), level, what, attrs...)
 }
 
 // guard runs f, which sets *err. A panic in it becomes a *PanicError there; when f ends the

@@ -277,8 +277,9 @@ func (c *conn) setReadDeadline() {
 // is told first and may go on until it half-closes or the grace is over.
 func (c *conn) drain() {
 	if c.s.barrier {
-		// It fails on a connection that has ended.
-		_ = sys.CloseRead(c.nc)
+		if sys.CloseRead(c.nc) != nil { // it has ended, or a task has closed its descriptor: nobody else wakes the reader
+			c.readUntil(time.Unix(1, 0))
+		}
 		return
 	}
 	c.readUntil(time.Now().Add(c.s.cfg.DrainGrace))

@@ -14,6 +14,20 @@ type drainState struct {
 	until  int64         // when Serve gives up, CLOCK_MONOTONIC; 0: never
 	cutAt  int64         // when the contexts end; 0: not any more
 	cut    error         // why the contexts have ended; nil: they have not
+	idleAt int64         // since when no task runs; 0: some do
+}
+
+// limit returns when Serve gives up at the latest. Once no task runs, what is left is answers
+// that clients have still to take, and readers whose descriptor a task has closed.
+func (d *drainState) limit(now int64, running int, answerTimeout time.Duration) int64 {
+	if running > 0 {
+		d.idleAt = 0
+		return d.until
+	}
+	if d.idleAt == 0 {
+		d.idleAt = now
+	}
+	return earlier(d.until, d.idleAt+int64(answerTimeout+time.Second))
 }
 
 // forgive moves the limits by the time in which the process was suspended.
@@ -137,7 +151,8 @@ func (s *Server) awaitEnd() error {
 		s.mu.Lock()
 		s.drain.forgive(lateness(planned, sys.Now()))
 		over := s.onlyOverdue()
-		until, next := s.drain.until, s.drain.until
+		until := s.drain.limit(sys.Now(), s.running.n, s.answerTimeout)
+		next := until
 		cut := s.drain.cutAt != 0 && sys.Now() >= s.drain.cutAt
 		if cut {
 			s.drain.cutAt = 0

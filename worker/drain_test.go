@@ -431,3 +431,22 @@ func TestDrainDoesNotCancelMarkedTasks(t *testing.T) {
 	close(r.gate)
 	require.Equal(t, true, valueOf(t, p.next()))
 }
+
+// A task closes descriptors that are not its own, a connection's among them: its reader would wait for ever.
+func TestDrainEndsAConnectionWhoseDescriptorIsClosed(t *testing.T) {
+	if !sys.BarrierRead {
+		t.Skip("the drain has a grace here")
+	}
+	r := start(t, nil)
+	p := r.dial()
+	p.works()
+	r.server.mu.Lock()
+	for c := range r.server.conns {
+		raw, err := c.nc.SyscallConn()
+		require.NoError(t, err)
+		require.NoError(t, raw.Control(func(fd uintptr) { _ = syscall.Close(int(fd)) }))
+	}
+	r.server.mu.Unlock()
+	p.closed()
+	require.NoError(t, r.drain(-1))
+}

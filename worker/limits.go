@@ -185,7 +185,6 @@ func (s *Server) softLimits(past []*call) {
 	for _, k := range past {
 		k.ctx.end(ErrSoftLimit)
 		limit := time.Duration(k.soft - k.started)
-		s.log.Warn("soft time limit passed", "worker", s.cfg.Index, "task", k.typ.name, "id", k.taskID, "limit", limit)
 		if s.cfg.OnSoftLimit != nil {
 			overdue := Overdue{k.taskID, k.typ.name, limit, k.started, dump}
 			s.wg.Go(func() { s.cfg.OnSoftLimit(overdue) })

@@ -31,6 +31,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	refuseUnknownShells(root)
 	err := root.Execute()
 	if err == nil {
 		return exitOK

@@ -23,7 +23,21 @@ Exit codes:
   3    call, async: the task did not run, it is safe to repeat
   4    call, async: the task may have run
   5    serve: ended before the drain was complete, the lost tasks are listed
-  130  demo: interrupted`
+  130  interrupted before the end`
+
+// refuseUnknownShells makes completion refuse what is no shell that it knows: by itself it prints its help
+// and reports success. root must have its output by then, which the commands of the shells keep.
+func refuseUnknownShells(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			cmd.Args = cobra.ArbitraryArgs
+			cmd.RunE = func(cmd *cobra.Command, args []string) error {
+				return usagef("completion needs a shell, bash, zsh, fish or powershell; see %s --help", cmd.CommandPath())
+			}
+		}
+	}
+}
 
 // newRoot makes the command line. started turns true when flags, environment
 // and arguments are found good and the command begins.

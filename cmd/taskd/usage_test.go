@@ -19,8 +19,7 @@ func TestWrongUsageIsOneSentenceAndStartsNothing(t *testing.T) {
 		want string
 	}{
 		"no such flag":                {[]string{"serve", "--wokers", "3"}, "unknown flag: --wokers"},
-		"an argument too many":        {[]string{"serve", "now"}, `unknown command "now"`},
-		"no task":                     {[]string{"call"}, "accepts between 1 and 2"},
+		"an argument too many":        {[]string{"serve", "now"}, `serve takes no arguments, and got "now"`},
 		"explicit 0 workers":          {[]string{"serve", "--workers", "0"}, "from 1 to 512"},
 		"negative workers":            {[]string{"serve", "--workers", "-1"}, "from 1 to 512"},
 		"513 workers":                 {[]string{"serve", "--workers", "513"}, "from 1 to 512"},
@@ -52,6 +51,10 @@ func TestWrongUsageIsOneSentenceAndStartsNothing(t *testing.T) {
 		"a time of NaN for a call":    {[]string{"call", "echo", "--timeout", "NaN"}, "want a duration"},
 		"a negative wait":             {[]string{"call", "echo", "--wait", "-1s"}, "0 or more"},
 		"a demo without workers":      {[]string{"demo", "--workers", "0"}, "from 1 to 512"},
+		"a call of nothing":           {[]string{"call"}, "call needs TASK [JSON]; see taskd call --help"},
+		"an async of too much":        {[]string{"async", "a", "1", "2"}, "async needs TASK [JSON]; see taskd async --help"},
+		"a demo of two folders":       {[]string{"demo", "a", "b"}, "demo takes one folder"},
+		"completion for no shell":     {[]string{"completion", "nosh"}, "completion needs a shell, bash, zsh, fish or powershell"},
 		"watching without a pause":    {[]string{"status", "--watch", "--every", "0"}, "more than 0"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 )
 
 // Decode reads the one value in b into v, a non-nil pointer. b has passed protocol.Check.
+// A []byte of 16 KiB or more shares b's memory, which must not be written to any more.
 //
 // nil becomes the zero value. A number that v's type does not hold is an
 // error, and so is a value of another kind, but that a string may become []byte and bytes a
@@ -42,7 +43,7 @@ func Decode(b []byte, v any) (err error) {
 	return d.end()
 }
 
-// sharedFrom is from how many bytes on a decoded []byte shares the memory of what it was decoded from.
+// sharedFrom is from how many bytes on a []byte is not copied.
 const sharedFrom = 16 << 10
 
 // A decoder reads b from at on.

@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	maxEvents    = 1024                   // that wait for OnEvent
-	settleWithin = 100 * time.Millisecond // for the last ones to be delivered
+	maxLoggedDump = 16 << 10               // bytes of a soft limit's dump; the event has all of it
+	maxEvents     = 1024                   // that wait for OnEvent
+	settleWithin  = 100 * time.Millisecond // for the last ones to be delivered
 )
 
 // An eventQueue logs events and hands them to OnEvent, one at a time, in order, on a goroutine of
@@ -96,6 +97,13 @@ func (q *eventQueue) log(e Event) {
 	for _, t := range e.Tasks {
 		attrs = append(attrs, slog.Group("task", "id", t.TaskID, "name", t.Name, "age", e.Age(t).Round(time.Millisecond)))
 	}
+	var dump string
+	if e.Kind == EventSoftLimit {
+		dump, e.Text = e.Text[:min(len(e.Text), maxLoggedDump)], ""
+	}
+	if e.Reason.planned() {
+		e.Stderr = "" // it is in the log already, and explains nothing
+	}
 	for _, text := range []struct{ key, value string }{{"text", e.Text}, {"stderr", e.Stderr}} {
 		if text.value != "" {
 			attrs = append(attrs, slog.String(text.key, text.value))
@@ -105,6 +113,9 @@ func (q *eventQueue) log(e Event) {
 		attrs = append(attrs, slog.Uint64("dropped", e.Dropped))
 	}
 	q.logger.LogAttrs(context.Background(), e.level(), "worker pool: "+e.Kind, attrs...)
+	if dump != "" {
+		q.logger.LogAttrs(context.Background(), slog.LevelInfo, "worker pool: what the worker was doing", slog.Int("worker", e.Index), slog.Int("pid", e.PID), slog.String("dump", dump))
+	}
 }
 
 // Age is how long one of the event's tasks had been running when it happened.
