@@ -200,13 +200,16 @@ func TestSuspendedPoolGoesOn_Row30(t *testing.T) {
 	other := pids[1-g.Worker]
 	require.NoError(t, syscall.Kill(other, syscall.SIGTERM)) // it drains when the stop comes, or right after
 	all := append([]int{h.cmd.Process.Pid}, pids...)
-	for _, pid := range all {
-		require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	signal := func(sig syscall.Signal) {
+		for _, pid := range all {
+			if err := syscall.Kill(pid, sig); pid != other { // which may be gone
+				require.NoError(t, err)
+			}
+		}
 	}
+	signal(syscall.SIGSTOP)
 	time.Sleep(3 * time.Second) // the fault itself
-	for _, pid := range all {
-		require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
-	}
+	signal(syscall.SIGCONT)
 	h.say("echo")
 	assert.Equal(t, "<nil>", h.line())
 	g.leave("")
