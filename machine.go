@@ -13,11 +13,8 @@ import (
 // prefers it to the parent.
 const workerOOMScore = 200
 
-// Bytes of garbage that the ballast lets lie in one worker, and in all of them.
-const (
-	maxBallast = 32 << 20
-	allBallast = 512 << 20
-)
+// maxBallast is how many bytes of garbage more than otherwise may lie in a worker.
+const maxBallast = 8 << 20
 
 // shareMachine sets what this worker takes of the machine. P is what the
 // runtime gives one process here (it follows the cgroup's quota), N is WorkerNum.
@@ -33,11 +30,11 @@ const (
 // They are set here and not in the environment, which grandchildren inherit.
 func shareMachine(s control.Settings) (ballast []byte) {
 	runtime.GOMAXPROCS(processors(runtime.GOMAXPROCS(0), s.WorkerNum))
-	size := min(maxBallast, allBallast/s.WorkerNum)
+	size := int64(maxBallast)
 	if limit := sys.MemoryLimit(); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		share := limit / 10 * 9 / int64(s.WorkerNum+1)
 		debug.SetMemoryLimit(share)
-		size = min(size, int(share/8))
+		size = min(size, share/8)
 	}
 	sys.OOMScore(workerOOMScore)
 	return make([]byte, size)
