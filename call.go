@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"reflect"
 	"time"
 
 	"github.com/taskd-go/task/internal/client"
 	"github.com/taskd-go/task/internal/codec"
+	"github.com/taskd-go/task/internal/registry"
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/protocol"
 )
@@ -29,11 +31,11 @@ type Caller interface {
 var _, _ Caller = (*Task)(nil), (*Client)(nil)
 
 // newCall makes the package that carries r, which deliver then sends.
-func newCall(typ protocol.Type, timeout time.Duration, r Runner, opts []CallOption, registered bool) (client.Call, error) {
-	if r == nil {
-		return client.Call{}, refused(ErrIllegalPackage, nil, "nil is not a task")
+func newCall(ctx context.Context, typ protocol.Type, timeout time.Duration, r Runner, opts []CallOption, registered bool) (client.Call, error) {
+	if wrong := unusable(ctx, r); wrong != "" {
+		return client.Call{}, refused(ErrIllegalPackage, nil, "%s", wrong)
 	}
-	name, args, known := nameAndArgs(r)
+	name, args, known := registry.Find(r)
 	if registered && !known {
 		return client.Call{}, refused(ErrIllegalPackage, nil, "task %s is not registered in this program", display(name, r))
 	}
@@ -44,8 +46,8 @@ func newCall(typ protocol.Type, timeout time.Duration, r Runner, opts []CallOpti
 	for _, opt := range opts {
 		opt(&o)
 	}
-	if o.soft < 0 || o.hard < 0 {
-		return client.Call{}, refused(ErrIllegalPackage, nil, "WithTimeLimit(%v, %v): a limit must not be negative", o.soft, o.hard)
+	if wrong := o.check(); wrong != "" {
+		return client.Call{}, refused(ErrIllegalPackage, nil, "%s", wrong)
 	}
 	call := client.Call{
 		Type:     typ,
@@ -61,6 +63,23 @@ func newCall(typ protocol.Type, timeout time.Duration, r Runner, opts []CallOpti
 		call.Payload = func(dst []byte) ([]byte, error) { return codec.Append(dst, args) }
 	}
 	return call, nil
+}
+
+// unusable says why no call can be made of ctx and r; "" when one can.
+func unusable(ctx context.Context, r Runner) string {
+	if ctx == nil {
+		return "the context is nil"
+	}
+	if r == nil {
+		return "nil is not a task"
+	}
+	if n, ok := r.(named); ok && n.Name == "" {
+		return "the task has no name; a Func is made with Define"
+	}
+	if v := reflect.ValueOf(r); v.Kind() == reflect.Pointer && v.IsNil() {
+		return fmt.Sprintf("nil %T is not a task", r)
+	}
+	return ""
 }
 
 // after returns now + d on the clock that all processes of the host share,
@@ -93,7 +112,7 @@ func (d deliverer) sync(ctx context.Context, r Runner, opts []CallOption) (Resul
 }
 
 func (d deliverer) one(ctx context.Context, typ protocol.Type, timeout time.Duration, r Runner, opts []CallOption) (client.Reply, error) {
-	call, err := newCall(typ, timeout, r, opts, d.registered)
+	call, err := newCall(ctx, typ, timeout, r, opts, d.registered)
 	if err != nil {
 		return client.Reply{}, err
 	}
@@ -110,7 +129,7 @@ func (d deliverer) many(ctx context.Context, typ protocol.Type, timeout time.Dur
 	calls := make([]client.Call, 0, len(rs))
 	place := make([]int, 0, len(rs))
 	for i, r := range rs {
-		call, err := newCall(typ, timeout, r, opts, d.registered)
+		call, err := newCall(ctx, typ, timeout, r, opts, d.registered)
 		if err != nil {
 			outcomes[i].Err = err
 			continue
@@ -121,7 +140,7 @@ func (d deliverer) many(ctx context.Context, typ protocol.Type, timeout time.Dur
 	replies, failures := d.client.Many(ctx, calls)
 	for n, i := range place {
 		if failures[n] != nil {
-			outcomes[i].Err = failed(failures[n])
+			outcomes[i] = Outcome{TaskID: failures[n].TaskID, Err: failed(failures[n])}
 			continue
 		}
 		outcomes[i] = Outcome{TaskID: replies[n].TaskID, Result: Result{replies[n].Data}}

@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"github.com/taskd-go/task/internal/control"
+	"github.com/taskd-go/task/internal/registry"
 	"github.com/taskd-go/task/internal/supervisor"
 	"github.com/taskd-go/task/protocol"
 )
 
-// Limits of the task-pool document.
+// Limits of a Config.
 const (
 	MaxWorkerNum  = 512
 	MaxSocketPath = 100 // bytes; sun_path holds 104 on macOS and 108 on Linux
@@ -35,18 +36,19 @@ type Config struct {
 	Tasks          []Runner      // the task types that the workers run; empty: every registered one
 
 	// OnWorkerStart runs once in each worker, after its row in the table is set
-	// and before it accepts. Its error or panic fails that start.
+	// and before it accepts. Its error or panic fails that start. ctx ends when the
+	// parent is gone, and a second later so does the process.
 	OnWorkerStart func(ctx context.Context, w Worker) error
 	// OnException runs in the worker, once for each failure that the task's own
 	// handler did not settle. It may be called from several goroutines at once.
 	OnException func(err *Error, workerIndex int)
 
 	SoftTimeLimit time.Duration // a task's context ends after it; 0: none
-	TimeLimit     time.Duration // a task's worker is replaced and killed after it; 0: none
+	TimeLimit     time.Duration // a task's caller is answered and its worker replaced after it; 0: none
 
-	MaxTasksPerWorker int           // a worker is replaced after so many tasks, with jitter; 0: never
+	MaxTasksPerWorker int           // a worker is replaced after so many tasks, and at random up to a tenth more; 0: never
 	MaxWorkerAge      time.Duration // the same by age; 0: never
-	MaxWorkerMemory   int64         // the same by resident size in bytes; 0: never
+	MaxWorkerMemory   int64         // the same by resident size in bytes, looked at each second while tasks run; 0: never
 	MaxReplacing      int           // workers that may be in replacement at once; default 1
 
 	StartTimeout time.Duration // from a worker's fork to its readiness; default 10 s
@@ -182,7 +184,7 @@ func (c Config) checkNames() error {
 		if r == nil {
 			return &ConfigError{"Tasks", nil, "it must not contain nil"}
 		}
-		if _, _, known := nameAndArgs(r); !known {
+		if _, _, known := registry.Find(r); !known {
 			return &ConfigError{"Tasks", fmt.Sprintf("%T", r), "the type is not registered: call Register before New"}
 		}
 	}
@@ -209,7 +211,7 @@ func (c Config) checkDir() error {
 func (c Config) allowed() []string {
 	names := make([]string, 0, len(c.Tasks))
 	for _, r := range c.Tasks {
-		name, _, _ := nameAndArgs(r)
+		name, _, _ := registry.Find(r)
 		names = append(names, name)
 	}
 	return names
@@ -229,11 +231,4 @@ func (c Config) settings() control.Settings {
 		MaxWorkerAge:      c.MaxWorkerAge,
 		MaxWorkerMemory:   c.MaxWorkerMemory,
 	}
-}
-
-func (c Config) logger() *slog.Logger {
-	if c.Logger != nil {
-		return c.Logger
-	}
-	return slog.Default()
 }

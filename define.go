@@ -2,19 +2,30 @@ package task
 
 import (
 	"context"
+	"fmt"
+	"reflect"
 
 	"github.com/taskd-go/task/worker"
 )
 
 // A Func is a function registered as a task: the typed way to call one. In
-// travels as one msgpack value.
+// travels as one msgpack value. Define makes it; calls of the zero Func fail.
 type Func[In, Out any] struct{ name string }
 
 // Define registers fn as a task under name. Like Register it belongs in a
-// package-level variable or the beginning of main, and panics when the name is taken.
+// package-level variable or the beginning of main, and panics when the name is
+// taken, when fn is nil, and when nothing of an In or an Out would travel.
 //
 //	var resize = task.Define("resize", func(ctx context.Context, in Size) (Image, error) { … })
+//
+// A program without this variable calls the function by its name, through Dial
+// and Named("resize", size).
 func Define[In, Out any](name string, fn func(context.Context, In) (Out, error)) Func[In, Out] {
+	if fn == nil {
+		panic(fmt.Sprintf("task: Define(%q): the function is nil", name))
+	}
+	mustTravel(name, reflect.TypeFor[In]())
+	mustTravel(name, reflect.TypeFor[Out]())
 	register(name, nil, func(payload []byte) (worker.Task, error) {
 		d := &defined[In, Out]{fn: fn}
 		if err := decodeArgs(payload, &d.in); err != nil {

@@ -29,7 +29,9 @@ func (d Delivery) String() string {
 	}
 }
 
-// An Error is a failed call. errors.Is finds its Status, and its cause where
+// An Error is a failed call: every call that fails returns one. As, Decode and
+// the methods of a Func may return a decoding error instead; then the task ran,
+// and its result is not what was asked for. errors.Is finds its Status, and its cause where
 // there is one: ErrClosed, ErrNotStarted, the end of the caller's context. A
 // task's own error crosses the process boundary as text, so errors.Is does not
 // find the task's sentinels.
@@ -43,13 +45,16 @@ type Error struct {
 	Err         error  // the cause, when there is one
 }
 
-// Error names the message, the status, the delivery and the worker.
+// Error names the message, the status, the delivery, the task and the worker.
 func (e *Error) Error() string {
 	msg := e.Message
 	if msg == "" {
 		msg = e.Status.Message()
 	}
 	s := fmt.Sprintf("task: %s (status %d, %s", msg, int(e.Status), e.Delivery)
+	if e.TaskID > 0 {
+		s += fmt.Sprintf(", task %d", e.TaskID)
+	}
 	if e.WorkerIndex >= 0 && e.PID > 0 {
 		s += fmt.Sprintf(", worker %d pid %d", e.WorkerIndex, e.PID)
 	}

@@ -4,19 +4,38 @@ import (
 	"time"
 
 	"github.com/taskd-go/task/internal/supervisor"
-	"github.com/taskd-go/task/internal/sys"
 )
 
-// A Reason says why something happened to a worker. The closed list stands in
-// docs/operations.md; the same words are in the log and in errors.
-type Reason string
+// An EventKind says what happened. The list below is closed and stands in
+// docs/operations.md too.
+type EventKind string
+
+// The kinds of events.
+const (
+	EventStarted       EventKind = "started"        // a process was spawned; the reason says why
+	EventReady         EventKind = "ready"          // a worker accepts calls
+	EventDraining      EventKind = "draining"       // a worker was told, or decided, to finish its tasks and go
+	EventExited        EventKind = "exited"         // a process is gone
+	EventSpawnFailed   EventKind = "spawn_failed"   // fork or exec failed; Text is the error
+	EventDegraded      EventKind = "degraded"       // an index failed several times in a row
+	EventRecovered     EventKind = "recovered"      // an index that was degraded serves again
+	EventSoftLimit     EventKind = "soft_limit"     // a task's soft limit passed; Text is a dump of the worker's goroutines
+	EventHardLimit     EventKind = "hard_limit"     // a task's hard limit passed
+	EventSuspect       EventKind = "suspect"        // a worker failed everything at once and is set aside
+	EventDrift         EventKind = "drift"          // the counters and the records of a worker disagree; Text says how
+	EventSocketLost    EventKind = "socket_lost"    // a worker's socket file was removed; it is bound anew
+	EventReloaded      EventKind = "reloaded"       // a reload is complete
+	EventReloadAborted EventKind = "reload_aborted" // a reload gave up; Text says why
+	EventOutputDropped EventKind = "output_dropped" // output of the workers was dropped; Text says how much
+	EventShutdown      EventKind = "shutdown"       // the drain of the pool began
+)
 
 // An Event is one change of a worker's state, or of the pool's.
 type Event struct {
 	Time       time.Time
-	Kind       string // "started", "ready", "exited", …
+	Kind       EventKind
 	Reason     Reason
-	Worker     Worker
+	Worker     Worker // Index -1: the pool as a whole
 	Generation uint64
 	Signal     int           // that ended the process; 0: none
 	ExitCode   int           // of a process that exited
@@ -40,7 +59,7 @@ func eventHandler(fn func(Event)) func(supervisor.Event) {
 	return func(e supervisor.Event) {
 		out := Event{
 			Time:       e.Time,
-			Kind:       e.Kind,
+			Kind:       EventKind(e.Kind),
 			Reason:     Reason(e.Reason.String()),
 			Worker:     Worker{Index: e.Index, PID: e.PID},
 			Generation: e.Generation,
@@ -51,7 +70,7 @@ func eventHandler(fn func(Event)) func(supervisor.Event) {
 			Dropped:    e.Dropped,
 		}
 		for _, t := range e.Tasks {
-			out.Tasks = append(out.Tasks, RunningTask{ID: t.TaskID, Name: t.Name, Age: time.Duration(sys.Now() - t.Started)})
+			out.Tasks = append(out.Tasks, RunningTask{ID: t.TaskID, Name: t.Name, Age: e.Age(t)})
 		}
 		fn(out)
 	}

@@ -141,12 +141,19 @@ func newHost(t *testing.T, cfg hostConfig, wrap ...string) *host {
 	}
 	b, err := json.Marshal(cfg)
 	require.NoError(t, err)
-	h := &host{t: t, err: &lockedBuffer{}}
 	self, err := os.Executable()
 	require.NoError(t, err)
 	argv := append(wrap, self)
-	h.cmd = exec.Command(argv[0], argv[1:]...)
-	h.cmd.Env = append(os.Environ(), "TEST_HOST="+string(b), "GORACE=atexit_sleep_ms=0")
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), "TEST_HOST="+string(b), "GORACE=atexit_sleep_ms=0")
+	return runHostCommand(t, cmd)
+}
+
+// runHostCommand starts a host whose pool the test talks to by lines.
+func runHostCommand(t *testing.T, cmd *exec.Cmd) *host {
+	t.Helper()
+	h := &host{t: t, cmd: cmd, err: &lockedBuffer{}}
+	var err error
 	h.cmd.Stderr = h.err
 	h.cmd.WaitDelay = time.Second
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -203,8 +210,11 @@ func runHost(config string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
-	if cfg.Kind == "dial" {
+	switch cfg.Kind {
+	case "dial":
 		return dialAndCall(cfg)
+	case "caller":
+		return callOnCommand(cfg)
 	}
 	pc := poolConfig()
 	pc.ServerName, pc.TempDir = cfg.Name, cfg.Dir
@@ -236,6 +246,9 @@ func runHost(config string) int {
 			json.NewEncoder(os.Stdout).Encode(pids)
 		case "meet":
 			_, err := p.Async(context.Background(), Meet{Addr: arg})
+			fmt.Println(err)
+		case "limited":
+			_, err := p.Async(context.Background(), Meet{Addr: arg}, task.WithTimeLimit(0, 2*time.Second))
 			fmt.Println(err)
 		case "deaf":
 			_, err := p.Async(context.Background(), Deaf{Addr: arg})
@@ -277,6 +290,23 @@ func dialAndCall(cfg hostConfig) int {
 		return 1
 	}
 	fmt.Println("called")
+	return 0
+}
+
+// callOnCommand is a host that calls another process's pool when it is told to.
+func callOnCommand(cfg hostConfig) int {
+	c, err := task.Dial(context.Background(), task.Config{TempDir: cfg.Dir, ServerName: cfg.Name})
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer c.Close()
+	fmt.Println("ready")
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		_, err := c.Sync(context.Background(), Meet{Addr: in.Text()}, task.WithTimeout(patience), task.WithWait(patience))
+		fmt.Println(err)
+	}
 	return 0
 }
 

@@ -44,6 +44,7 @@ func TestMain(m *testing.M) {
 		task.RunIfWorker(cfg)
 	}
 	task.RunIfWorker()
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // or each worker of a race test sleeps for a second at its end
 	os.Exit(m.Run())
 }
 
@@ -318,6 +319,12 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.b.Reset()
 }
 
 func (b *lockedBuffer) String() string {

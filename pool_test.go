@@ -3,6 +3,7 @@ package task_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"strings"
@@ -324,6 +325,43 @@ func TestMetaTravels(t *testing.T) {
 	s, err = task.As[Self](p.Sync(t.Context(), Who{}, task.WithMeta(meta), task.WithCancel()))
 	require.NoError(t, err)
 	assert.Equal(t, meta, s.Info.Meta, "the library's own mark is taken out")
+}
+
+func TestTooMuchMetaIsRefusedAtTheCall(t *testing.T) {
+	p := startPool(t, task.Config{WorkerNum: 1})
+	meta := func(n int) task.CallOption {
+		m := map[string]string{}
+		for i := range n {
+			m[fmt.Sprint(i)] = "v"
+		}
+		return task.WithMeta(m)
+	}
+	for name, c := range map[string]struct {
+		opts []task.CallOption
+		most int
+	}{
+		"alone":           {nil, 128},
+		"with WithCancel": {[]task.CallOption{task.WithCancel()}, 127},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := p.Sync(t.Context(), Echo{1}, append(c.opts, meta(c.most))...)
+			require.NoError(t, err)
+			_, err = p.Sync(t.Context(), Echo{1}, append(c.opts, meta(c.most+1))...)
+			e := callError(t, err)
+			assert.Equal(t, task.ErrIllegalPackage, e.Status)
+			assert.Equal(t, task.NotRun, e.Delivery)
+			assert.Equal(t, fmt.Sprintf("WithMeta: %d pairs, at most %d are allowed", c.most+1, c.most), e.Message)
+		})
+	}
+}
+
+func TestReservedMetaIsRefusedAtTheCall(t *testing.T) {
+	p := startPool(t, task.Config{WorkerNum: 1})
+	_, err := p.Sync(t.Context(), Echo{1}, task.WithMeta(map[string]string{"a": "b", "taskd.cancel": "1"}))
+	e := callError(t, err)
+	assert.Equal(t, task.ErrIllegalPackage, e.Status)
+	assert.Equal(t, task.NotRun, e.Delivery)
+	assert.Equal(t, `WithMeta: the key "taskd.cancel" begins with "taskd.", which is reserved`, e.Message)
 }
 
 func TestLimitsOfFrames(t *testing.T) {

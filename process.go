@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/taskd-go/task/internal/control"
+	"github.com/taskd-go/task/internal/registry"
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/sharedstate"
 	"github.com/taskd-go/task/worker"
@@ -26,15 +27,23 @@ const (
 	exitSignaled = 4 // a second signal ended it
 )
 
+const (
+	bootGrace   = time.Second      // for OnWorkerStart to return once the parent is gone
+	orphanLimit = 30 * time.Second // for the drain, once the parent is gone, of a worker with a task past its hard limit
+)
+
 // A process is this process as a worker.
 type process struct {
 	cfg      Config
 	handover control.Handover
 	parent   *control.Conn
+	messages chan control.Message
+	gone     chan struct{} // closed when the parent is gone
 	server   *worker.Server
 	signals  chan os.Signal
 	serving  bool
 	served   chan error // what Serve returned
+	ballast  []byte     // see shareMachine
 }
 
 // runWorker is the life of a worker process; it returns the exit code.
@@ -44,7 +53,10 @@ func runWorker(cfg Config) int {
 		fmt.Fprintln(os.Stderr, "task: worker:", err)
 		return exitNoBoot
 	}
-	p := &process{cfg: cfg, parent: parent, signals: make(chan os.Signal, 4), served: make(chan error, 1)}
+	p := &process{
+		cfg: cfg, parent: parent, messages: make(chan control.Message), gone: make(chan struct{}),
+		signals: make(chan os.Signal, 4), served: make(chan error, 1),
+	}
 	signal.Notify(p.signals, syscall.SIGTERM, syscall.SIGINT)
 	// Notified and not ignored: a write to the output of a parent that died then
 	// fails instead of killing this process, and its children do not inherit the ignoring.
@@ -77,9 +89,10 @@ func (p *process) boot() error {
 		return fmt.Errorf("the handover is of another version than %d", control.Version)
 	}
 	p.handover = *m.Handover
+	go p.receive()
 	os.Args[0] = p.handover.Arg0
 	sys.SetTitle(p.handover.Title)
-	shareMachine(p.handover.Settings)
+	p.ballast = shareMachine(p.handover.Settings)
 
 	table, err := sharedstate.Open(os.NewFile(control.FDTable, "table"), true)
 	if err != nil {
@@ -121,21 +134,41 @@ func (p *process) serverConfig(table *sharedstate.Table, listener *net.UnixListe
 		DrainGrace:     h.DrainGrace,
 		SoftTimeLimit:  h.SoftTimeLimit,
 		TimeLimit:      h.TimeLimit,
-		Lookup:         lookup(h.Allowed),
+		Lookup:         registry.Lookup(h.Allowed),
 		OnException:    p.onException(),
 		Logger:         slog.Default(),
-		OnSoftLimit: func(id uint64, task string, limit time.Duration, dump []byte) {
-			p.tell(control.Message{Kind: control.KindSoftLimit, TaskID: id, Task: task, Limit: limit, Text: string(dump)})
+		OnSoftLimit: func(o worker.Overdue) {
+			// Dumps are large and many at once. One that a parent does not take is dropped.
+			_ = p.parent.Send(overdue(control.KindSoftLimit, o))
 		},
-		OnHardLimit: func(id uint64, task string, limit time.Duration) {
-			p.tell(control.Message{Kind: control.KindHardLimit, TaskID: id, Task: task, Limit: limit})
+		OnHardLimit: func(o worker.Overdue) {
+			if !p.tell(overdue(control.KindHardLimit, o)) {
+				p.server.Drain(orphanLimit, false)
+			}
 		},
+		OnDrift: func(records, running int) {
+			p.tell(control.Message{Kind: control.KindDrift, Text: fmt.Sprintf("%d tasks in flight, %d counted as running", records, running)})
+		},
+		OnSuspect: func(last error) { p.tell(control.Message{Kind: control.KindSuspect, Text: last.Error()}) },
+		Recycle:   worker.Recycle{MaxTasks: h.MaxTasksPerWorker, MaxAge: h.MaxWorkerAge, MaxMemory: h.MaxWorkerMemory},
+		OnRecycle: func(reason string) { p.tell(control.Message{Kind: control.KindRecycle, Reason: reason}) },
 	}
 }
 
-// tell sends what the parent should know. When it cannot be sent, the parent
-// is gone and the end of the channel ends this process.
-func (p *process) tell(m control.Message) { _ = p.parent.Send(m) }
+func overdue(kind control.Kind, o worker.Overdue) control.Message {
+	return control.Message{Kind: kind, TaskID: o.TaskID, Task: o.Task, Limit: o.Limit, Started: o.Started, Text: string(o.Dump)}
+}
+
+// tell sends what the parent has to know, also when it is stopped for a while;
+// false: it is gone, and the end of the channel ends this process.
+func (p *process) tell(m control.Message) bool {
+	for {
+		err := p.parent.Send(m)
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err == nil
+		}
+	}
+}
 
 func (p *process) onException() func(worker.Failure) {
 	if p.cfg.OnException == nil {
@@ -153,7 +186,7 @@ func (p *process) onException() func(worker.Failure) {
 			TaskID:      f.TaskID,
 			WorkerIndex: p.handover.Index,
 			PID:         os.Getpid(),
-			Message:     err.Error(),
+			Message:     f.Text,
 			Err:         err,
 		}, p.handover.Index)
 	}
@@ -168,29 +201,45 @@ func (p *process) onWorkerStart() (err error) {
 			err = fmt.Errorf("OnWorkerStart panicked: %v\n%s", v, debug.Stack())
 		}
 	}()
-	ctx := context.Background()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	started := make(chan struct{})
+	defer close(started)
+	go p.endBoot(cancel, started)
 	if err := p.cfg.OnWorkerStart(ctx, Worker{Index: p.handover.Index, PID: os.Getpid()}); err != nil {
 		return fmt.Errorf("OnWorkerStart: %w", err)
 	}
 	return nil
 }
 
+// endBoot ends a start for which no parent waits any more.
+func (p *process) endBoot(cancel context.CancelFunc, started <-chan struct{}) {
+	select {
+	case <-started:
+		return
+	case <-p.gone:
+	}
+	cancel()
+	select {
+	case <-started:
+	case <-time.After(bootGrace):
+		os.Exit(exitNoBoot)
+	}
+}
+
 // serve is the worker from its readiness to its end.
 func (p *process) serve() int {
-	messages := make(chan control.Message)
-	go p.receive(messages)
+	gone := p.gone
 	p.server.Ready()
-	p.tell(control.Message{Kind: control.KindReady, Names: registeredNames()})
+	p.tell(control.Message{Kind: control.KindReady, Names: registry.Names()})
 	draining := false
 	for {
 		select {
-		case m, ok := <-messages:
-			if !ok { // the parent is gone
-				messages, draining = nil, true
-				p.drain(p.handover.DrainTimeout, false)
-				continue
-			}
+		case m := <-p.messages:
 			draining = p.obey(m) || draining
+		case <-gone:
+			gone, draining = nil, true
+			p.drain(p.handover.DrainTimeout, false)
 		case <-p.signals:
 			if draining {
 				return exitSignaled
@@ -208,14 +257,14 @@ func (p *process) serve() int {
 	}
 }
 
-func (p *process) receive(messages chan<- control.Message) {
-	defer close(messages)
+func (p *process) receive() {
+	defer close(p.gone)
 	for {
 		m, err := p.parent.Receive()
 		if err != nil {
 			return
 		}
-		messages <- m
+		p.messages <- m
 	}
 }
 

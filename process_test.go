@@ -65,7 +65,7 @@ func TestPrintsDoNotDisturbCalls_Row72(t *testing.T) {
 	p := startPool(t, task.Config{WorkerNum: 1})
 	printed := make(chan error, 1)
 	go func() {
-		_, err := p.Sync(context.Background(), Print{Line: "noise", Bytes: 10 << 20}, task.WithTimeout(patience))
+		_, err := p.Sync(context.Background(), Print{Line: "noise", Bytes: atMost(10 << 20)}, task.WithTimeout(patience))
 		printed <- err
 	}()
 	for i := range 200 {
@@ -74,6 +74,7 @@ func TestPrintsDoNotDisturbCalls_Row72(t *testing.T) {
 		require.Equal(t, i, n)
 	}
 	require.NoError(t, <-printed)
+	p.log.reset()
 	_, err := p.Sync(t.Context(), Print{Line: "tagged", Bytes: 1})
 	require.NoError(t, err)
 	pid := p.Status()[0].PID

@@ -7,7 +7,8 @@ type Result struct{ raw []byte }
 
 // Decode reads the result into v, a non-nil pointer. A number that does not
 // fit into its place, and a value of another kind, are errors that name the
-// value and the place; nothing is converted silently.
+// value and the place; nothing is converted silently. A []byte of 16 KiB or
+// more is not copied: it is the Result's own memory.
 func (r Result) Decode(v any) error { return codec.Decode(r.bytes(), v) }
 
 // Value returns the result as nil, bool, int64 (uint64 above it), float64,
@@ -39,7 +40,7 @@ func As[T any](r Result, err error) (T, error) {
 // An Outcome is one call's part of SyncMany or AsyncMany: its result, or its
 // acceptance, or its *Error.
 type Outcome struct {
-	TaskID uint64
+	TaskID uint64 // 0: it took no slot, or that is not known
 	Result Result
 	Err    error
 }

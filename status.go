@@ -9,7 +9,7 @@ import (
 
 // A Status is the code of a failed call, an error itself:
 // errors.Is(err, task.ErrProcessBusy). A task's own result is never a Status.
-// The numbers are those of the task-pool document and of PROTOCOL.md.
+// The numbers are those of PROTOCOL.md.
 type Status int
 
 const (
@@ -47,9 +47,9 @@ type WorkerStatus struct {
 	Accepted   uint64 // packages that were taken on, expired ones included
 	Lost       uint64 // tasks that ended with their worker process
 	Expired    uint64 // packages whose deadline passed before their run; in Fail too
-	Busy       uint64 // packages that were refused for want of a slot; in no other count
-	Restarts   uint64 // processes of this index after its first
-	Generation uint64 // grows with each process of this index
+	Busy       uint64 // packages that this worker refused for want of a slot; in no other count, and not the calls that found no worker to send to
+	Restarts   uint64 // processes that took over from one that failed; planned replacements do not count
+	Generation uint64 // the number of its process, of one counter for the whole pool, from 1
 	Degraded   bool   // its restarts are being delayed because they keep failing
 }
 

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/taskd-go/task/internal/client"
+	"github.com/taskd-go/task/internal/registry"
 	"github.com/taskd-go/task/internal/supervisor"
 	"github.com/taskd-go/task/protocol"
 )
@@ -118,7 +120,7 @@ func (t *Task) start(ctx context.Context) error {
 		MaxReplacing: t.cfg.MaxReplacing,
 		StartTimeout: t.cfg.StartTimeout,
 		Env:          t.cfg.Env,
-		Tasks:        registeredNames(),
+		Tasks:        registry.Names(),
 		Allowed:      t.cfg.allowed(),
 		Logger:       t.cfg.Logger,
 		OnEvent:      eventHandler(t.cfg.OnEvent),
@@ -155,19 +157,23 @@ func (t *Task) connect(ctx context.Context) error {
 	return nil
 }
 
-// caller returns what sends this pool's calls, or why nothing can.
-func (t *Task) caller() (deliverer, error) {
+// caller returns what sends this pool's calls, or why nothing can; opts are the call's from then on.
+func (t *Task) caller(ctx context.Context, timeout time.Duration, opts []CallOption) (deliverer, []CallOption, error) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	st, calls, remote := t.state, t.calls, t.remote
+	t.mu.Unlock()
 	switch {
-	case t.state == stateClosed:
-		return deliverer{}, refused(ErrProcessBusy, ErrClosed, "the pool %s is closed", t.cfg.ServerName)
-	case t.state != stateRunning:
-		return deliverer{}, refused(ErrProcessBusy, ErrNotStarted, "the pool %s is not started", t.cfg.ServerName)
-	case t.remote != nil:
-		return t.remote.caller(context.Background())
+	case st == stateClosed:
+		return deliverer{}, nil, refused(ErrProcessBusy, ErrClosed, "the pool %s is closed", t.cfg.ServerName)
+	case st != stateRunning && IsWorker():
+		return deliverer{}, nil, refused(ErrProcessBusy, ErrNotStarted,
+			"this process is a worker of pool %s, in which the pool %s is not started: a task reaches it through Dial", gate.name(), t.cfg.ServerName)
+	case st != stateRunning:
+		return deliverer{}, nil, refused(ErrProcessBusy, ErrNotStarted, "the pool %s is not started", t.cfg.ServerName)
+	case remote != nil:
+		return remote.caller(ctx, timeout, opts)
 	default:
-		return t.calls, nil
+		return calls, opts, nil
 	}
 }
 
@@ -176,7 +182,7 @@ func (t *Task) caller() (deliverer, error) {
 // is dropped. The budget is Config.PushTimeout unless WithTimeout says
 // otherwise. The error is an *Error.
 func (t *Task) Async(ctx context.Context, r Runner, opts ...CallOption) (taskID uint64, err error) {
-	d, err := t.caller()
+	d, opts, err := t.caller(ctx, t.cfg.PushTimeout, opts)
 	if err != nil {
 		return 0, err
 	}
@@ -188,7 +194,7 @@ func (t *Task) Async(ctx context.Context, r Runner, opts ...CallOption) (taskID 
 // fails with ErrSockTimeout; a task that has begun goes on all the same. The
 // error is an *Error.
 func (t *Task) Sync(ctx context.Context, r Runner, opts ...CallOption) (Result, error) {
-	d, err := t.caller()
+	d, opts, err := t.caller(ctx, defaultSyncTimeout, opts)
 	if err != nil {
 		return Result{}, err
 	}
@@ -198,7 +204,7 @@ func (t *Task) Sync(ctx context.Context, r Runner, opts ...CallOption) (Result, 
 // AsyncMany is Async for each of rs, with one delivery and one answer each, in
 // the order of rs. The tasks are spread over the workers by their free slots.
 func (t *Task) AsyncMany(ctx context.Context, rs []Runner, opts ...CallOption) []Outcome {
-	d, err := t.caller()
+	d, opts, err := t.caller(ctx, t.cfg.PushTimeout, opts)
 	if err != nil {
 		return none(len(rs), err)
 	}
@@ -208,7 +214,7 @@ func (t *Task) AsyncMany(ctx context.Context, rs []Runner, opts ...CallOption) [
 // SyncMany is Sync for each of rs, with one delivery and one answer each, in
 // the order of rs. The tasks are spread over the workers by their free slots.
 func (t *Task) SyncMany(ctx context.Context, rs []Runner, opts ...CallOption) []Outcome {
-	d, err := t.caller()
+	d, opts, err := t.caller(ctx, defaultSyncTimeout, opts)
 	if err != nil {
 		return none(len(rs), err)
 	}

@@ -8,7 +8,9 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -19,7 +21,7 @@ import (
 
 func init() {
 	for _, r := range []task.Runner{
-		Echo{}, Meet{}, Fail{}, Who{}, Exit{}, Signal{}, Spin{}, Print{}, Chan{}, Blob{}, Mark{}, Deaf{}, Poll{}, DeadlineTo{}, Slow{}, Inside{}, Noisy{}, Bytes{},
+		Echo{}, Meet{}, Fail{}, Who{}, Exit{}, Signal{}, Spin{}, Print{}, Chan{}, Blob{}, Mark{}, Deaf{}, Poll{}, DeadlineTo{}, Slow{}, Inside{}, Noisy{}, Bytes{}, Hoard{},
 	} {
 		task.Register(r)
 	}
@@ -112,12 +114,13 @@ type Self struct {
 	Procs    int
 	IsWorker bool
 	OOMScore string
+	MaxHeap  int64 // what the garbage collector keeps to
 }
 
 func (Who) Run(_ context.Context, info task.Info) (any, error) {
 	s := Self{
 		PID: os.Getpid(), Info: info, Env: os.Environ(), Args: os.Args,
-		Procs: runtime.GOMAXPROCS(0), IsWorker: task.IsWorker(),
+		Procs: runtime.GOMAXPROCS(0), IsWorker: task.IsWorker(), MaxHeap: debug.SetMemoryLimit(-1),
 	}
 	title, _ := os.ReadFile("/proc/self/cmdline")
 	s.Title, _, _ = strings.Cut(string(title), "\x00")
@@ -318,3 +321,22 @@ func (n Noisy) Run(context.Context, task.Info) (any, error) {
 type Bytes struct{ Data []byte }
 
 func (b Bytes) Run(context.Context, task.Info) (any, error) { return b.Data, nil }
+
+// Hoard keeps memory for as long as its worker lives.
+type Hoard struct{ Bytes int }
+
+var hoarded struct {
+	sync.Mutex
+	all [][]byte
+}
+
+func (h Hoard) Run(context.Context, task.Info) (any, error) {
+	b := make([]byte, h.Bytes)
+	for i := 0; i < len(b); i += 1024 {
+		b[i] = 1
+	}
+	hoarded.Lock()
+	defer hoarded.Unlock()
+	hoarded.all = append(hoarded.all, b)
+	return nil, nil
+}

@@ -8,3 +8,9 @@ require (
 	github.com/ugorji/go/codec v1.3.2
 	golang.org/x/sys v0.50.0
 )
+
+require (
+	github.com/vmihailenco/msgpack/v5 v5.4.1 // indirect
+	github.com/vmihailenco/tagparser/v2 v2.0.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+)

@@ -15,6 +15,7 @@ const (
 	slotWait   = 5 * time.Second // how long a job waits in the pool's caller for a free worker
 	busyDelay  = time.Second     // … and then in its queue
 	notRunning = time.Minute     // the same for a pool that cannot run it as it is
+	clockSkew  = time.Second     // more than a context ends after its deadline has passed elsewhere
 )
 
 // A Remote is the task that carries jobs to the workers.
@@ -75,7 +76,29 @@ func (c *carrier) Handle(ctx context.Context, e job.Envelope) job.Result {
 	if err != nil {
 		return failed(ctx, ticket, err)
 	}
+	return answered(ctx, a)
+}
+
+// answered is the handler's own result, but for one that gave up because its caller's context ended.
+func answered(ctx context.Context, a answer) job.Result {
+	if a.CallerEnded {
+		if ended := endOf(ctx); ended != nil && a.Reason == job.ReasonInterrupted {
+			return job.Retry(ended)
+		}
+	}
 	return a.result()
+}
+
+// endOf returns why ctx ended, for one whose deadline the worker or the call has seen pass: each has a timer of its
+// own, and which of them is first is chance.
+func endOf(ctx context.Context) error {
+	limit := time.NewTimer(clockSkew)
+	defer limit.Stop()
+	select {
+	case <-ctx.Done():
+	case <-limit.C:
+	}
+	return ctx.Err()
 }
 
 // failed turns a failed call into a result, once the job is sure not to run any more.
@@ -83,6 +106,9 @@ func failed(ctx context.Context, ticket *ticket, err error) job.Result {
 	var call *task.Error
 	if !errors.As(err, &call) {
 		return job.Retry(err) // it ran, and its answer cannot be read
+	}
+	if errors.Is(err, context.DeadlineExceeded) || call.Status == task.ErrPackageExpire {
+		endOf(ctx)
 	}
 	ended := ctx.Err() // and whether it is why the call failed; a crash or a time limit counts even then
 	mayHaveRun := call.Delivery == task.MayHaveRun

@@ -152,6 +152,32 @@ func TestTheRunnersLimitReachesTheWorker(t *testing.T) {
 	assert.Equal(t, job.KindSuccess, result.Kind(), "the slot is free again: %v", result.Err())
 }
 
+// Which timer is first must not matter: the worker's, the call's or the context's own.
+func TestADeadlineIsTheContextsEndWhoeverSeesItFirst(t *testing.T) {
+	fails := func(err *task.Error) job.HandleFunc {
+		return func(ctx context.Context, _ job.Envelope) job.Result { return failed(ctx, nil, err) }
+	}
+	answers := func(a answer) job.HandleFunc {
+		a.HasErr, a.Text, a.CallerEnded = true, "down", true
+		return func(ctx context.Context, _ job.Envelope) job.Result { return answered(ctx, a) }
+	}
+	for name, early := range map[string]job.HandleFunc{
+		"the call":                       fails(&task.Error{Status: task.ErrSockTimeout, Delivery: task.NotRun, Err: context.DeadlineExceeded}),
+		"the worker, before the job ran": fails(&task.Error{Status: task.ErrPackageExpire, Delivery: task.NotRun}),
+		"the worker, the job gave up":    answers(answer{Kind: job.KindDefer, Reason: job.ReasonInterrupted}),
+		"the worker, the job failed":     answers(answer{Kind: job.KindRetry}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := quiet()
+			r.Timeout = 50 * time.Millisecond
+			d := r.Decide(t.Context(), job.Func("early", early), newJob(t, "early", order{}, 3))
+			assert.Equal(t, job.Requeued, d.Outcome)
+			assert.Equal(t, job.ReasonTimeout, d.Reason)
+			assert.Equal(t, 2, d.Envelope.Attempt)
+		})
+	}
+}
+
 // The caller's end reaches the handler, which gives up; the attempt is not counted.
 func TestAnInterruptedJobKeepsItsAttemptInThePool_Row24(t *testing.T) {
 	pool, dir := startPool(t), t.TempDir()

@@ -26,6 +26,8 @@ type answer struct {
 	Stack  string     // where it was a panic
 	Given  bool
 	Delay  time.Duration
+
+	CallerEnded bool // before the handler did
 }
 
 // errGivenUp says that the caller has given this job up; nobody reads it.
@@ -45,7 +47,9 @@ func (w worker) run(ctx context.Context, r request) (answer, error) {
 	if err != nil { // another build than the caller's
 		return answerOf(job.Defer(notRunning).WithErr(err)), nil
 	}
-	return answerOf(interrupted(ctx, handle(ctx, h, e))), nil
+	a := answerOf(interrupted(ctx, handle(ctx, h, e)))
+	a.CallerEnded = context.Cause(ctx) == poolworker.ErrCaller
+	return a, nil
 }
 
 func handle(ctx context.Context, h job.Handler, e job.Envelope) (result job.Result) {

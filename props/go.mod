@@ -7,3 +7,5 @@ require (
 	github.com/taskd-go/task v0.0.0
 	pgregory.net/rapid v1.3.0
 )
+
+require go.yaml.in/yaml/v3 v3.0.5 // indirect

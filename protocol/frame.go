@@ -48,6 +48,7 @@ type Reader struct {
 	src     io.Reader
 	max     int
 	partial bool
+	largest int   // body that came whole through large
 	err     error // ended the stream in the middle of a frame
 	buf     [bufferSize]byte
 	r, w    int // what has been read and not handed out is buf[r:w]
@@ -129,9 +130,10 @@ func (r *Reader) fill(n int) error {
 }
 
 // large reads a body that does not fit the buffer. The memory is never more
-// than growth times what has arrived, or firstStep: a header alone costs little.
+// than growth times what has arrived, or firstStep, or the largest body before
+// it: a header alone costs little.
 func (r *Reader) large(n int) ([]byte, error) {
-	body := make([]byte, min(n, firstStep))
+	body := make([]byte, min(n, max(firstStep, r.largest)))
 	have := copy(body, r.buf[r.r+HeaderSize:r.w])
 	for have < n {
 		if have == len(body) {
@@ -146,6 +148,7 @@ func (r *Reader) large(n int) ([]byte, error) {
 		}
 	}
 	r.r, r.w = 0, 0
+	r.largest = max(r.largest, n)
 	return body, nil
 }
 

@@ -23,7 +23,7 @@ func frameOf(t testing.TB, body []byte) []byte {
 	return frame
 }
 
-// The framing cases of the task-pool document.
+// Every way in which a frame can be cut or malformed.
 func TestFraming(t *testing.T) {
 	var vectors struct {
 		Cases []struct {
@@ -234,6 +234,16 @@ func TestABodyThatDoesNotComeCostsWhatHasArrived_Row71(t *testing.T) {
 			assert.LessOrEqual(t, cost, uint64(4*len(stream)+firstStep+slack))
 		})
 	}
+}
+
+func TestALargeBodyAfterAnotherCostsItsSize(t *testing.T) {
+	frame := frameOf(t, make([]byte, 1<<20))
+	r := NewReader(bytes.NewReader(bytes.Repeat(frame, 2)), DefaultPackageSize)
+	_, _, err := r.Next()
+	require.NoError(t, err)
+	cost := allocated(func() { _, _, err = r.Next() })
+	require.NoError(t, err)
+	assert.LessOrEqual(t, cost, uint64(len(frame)+slack))
 }
 
 func TestEndFrameRefusesWhatIsOverTheLimit(t *testing.T) {

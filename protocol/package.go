@@ -19,9 +19,12 @@ const (
 	Alone Type = 4 // a flag on either: nothing more is sent on this connection before the answer
 )
 
+// MetaReserved begins the meta keys that belong to the protocol; no task sees them.
+const MetaReserved = "taskd."
+
 // MetaCancel is the reserved meta key of a call whose task ends with its caller's
 // deadline or connection; its value is "1". A worker takes it out of the meta that the task sees.
-const MetaCancel = "taskd.cancel"
+const MetaCancel = MetaReserved + "cancel"
 
 // MaxMeta is how many pairs a package's meta may have: a map costs many times
 // its bytes on the wire.
@@ -188,8 +191,11 @@ func (a *array) limits() (soft, hard time.Duration) {
 	}
 	pair := openArray("package limits", v, 2)
 	soft, hard = pair.limit("soft limit"), pair.limit("hard limit")
-	if pair.err != nil {
+	switch {
+	case pair.err != nil:
 		a.fail("%s", pair.err.Text)
+	case hard > 0 && soft >= hard:
+		a.fail("soft limit is %d ns, it must be below the hard limit, %d ns", soft, hard)
 	}
 	return soft, hard
 }

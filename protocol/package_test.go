@@ -130,6 +130,7 @@ func TestParsePackageRefuses(t *testing.T) {
 		"one limit":                 {marshal(t, with(7, []int{1})), 7, "package limits"},
 		"three limits":              {marshal(t, with(7, []int{1, 2, 3})), 7, "package limits"},
 		"a negative limit":          {marshal(t, with(7, []int{1, -2})), 7, "hard limit is -2 ns"},
+		"soft not below hard":       {marshal(t, with(7, []int{2, 2})), 7, "soft limit is 2 ns, it must be below the hard limit, 2 ns"},
 		"a limit in words":          {marshal(t, with(7, []string{"1s", "2s"})), 7, "soft limit"},
 		"bytes behind it":           {append(marshal(t, with(2, 7)), 0xc0), 7, "1 bytes follow"},
 		"a payload cut short":       {append(marshal(t, with(2, 7)[:6])[:10], 0xc6, 0, 0, 0, 9), 7, "cut short"},

@@ -11,8 +11,8 @@ func (r Row) ConnOpen() (place int) {
 	return place
 }
 
-// ConnRead notes the last id read whole on the connection; it is called before
-// the task starts. Place -1 is none. The worker's own.
+// ConnRead notes, before its run begins, the last id on the connection whose task may run:
+// nothing with a greater id ran. Place -1 is none. The worker's own.
 func (r Row) ConnRead(place int, id uint64) {
 	if place >= 0 {
 		r.t.conns[r.n][place].Store(id)

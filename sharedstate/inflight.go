@@ -18,9 +18,9 @@ type InFlight struct {
 	Started int64  // CLOCK_MONOTONIC, ns
 }
 
-// Record remembers a task that took a slot, under its id > 0, and returns its
-// place for Forget; -1 when all places of the row (1,024, or MaxRunning if that is less) are taken. The worker's own.
-func (r Row) Record(taskID uint64, name string) (place int) {
+// Record remembers a task that took a slot, under its id > 0 and that of the call it came with, and returns its
+// place for Begin and Forget; -1 when all places of the row (1,024, or MaxRunning if that is less) are taken. The worker's own.
+func (r Row) Record(taskID, callID uint64, name string) (place int) {
 	place = claim(r.maps().tasks[:], r.t.places)
 	if place < 0 {
 		return -1
@@ -31,9 +31,34 @@ func (r Row) Record(taskID uint64, name string) (place int) {
 	for w := range rec.name {
 		rec.name[w].Store(binary.NativeEndian.Uint64(buf[w*8:]))
 	}
-	rec.started.Store(sys.Now())
+	rec.callID.Store(callID)
+	rec.started.Store(-sys.Now())
 	rec.taskID.Store(taskID)
 	return place
+}
+
+// Begin notes, right before it, that the task's run begins; -1 is none. The worker's own.
+func (r Row) Begin(place int) {
+	if place >= 0 {
+		rec := &r.records()[place]
+		rec.started.Store(-rec.started.Load())
+	}
+}
+
+// NotBegun says whether a task that came with the call had a slot and its run had not begun
+// when the row's process ended. While that lives it means nothing.
+func (r Row) NotBegun(callID uint64) bool {
+	defer runtime.KeepAlive(r.t)
+	records := r.records()
+	for place := range taken(r.maps().tasks[:]) {
+		if place >= len(records) {
+			break
+		}
+		if rec := &records[place]; rec.callID.Load() == callID && rec.taskID.Load() != 0 {
+			return rec.started.Load() < 0
+		}
+	}
+	return false
 }
 
 // Forget clears the record at place; -1 is none. The worker's own.
@@ -66,7 +91,7 @@ func (r Row) Tasks() []InFlight {
 // same id before and after means that all between belongs to it.
 func (rec *record) read() (InFlight, bool) {
 	id := rec.taskID.Load()
-	task := InFlight{TaskID: id, Started: rec.started.Load()}
+	task := InFlight{TaskID: id, Started: max(rec.started.Load(), -rec.started.Load())}
 	var buf [nameBytes]byte
 	for w := range rec.name {
 		binary.NativeEndian.PutUint64(buf[w*8:], rec.name[w].Load())

@@ -105,8 +105,9 @@ type bitmaps struct {
 
 // A record is one task in flight; taskID is written last and cleared first.
 type record struct {
-	taskID  atomic.Uint64
-	started atomic.Int64
+	taskID  atomic.Uint64 // 0: none
+	callID  atomic.Uint64
+	started atomic.Int64 // negative as long as the run has not begun
 	name    [nameBytes / 8]atomic.Uint64
 }
 
@@ -117,13 +118,14 @@ const (
 	headerSize    = 4 * cacheLine
 	bitmapsSize   = 3 * cacheLine
 	connSlotsSize = maxConns * 8
+	recordSize    = 3*8 + nameBytes
 )
 
 var _ = [1]struct{}{}[unsafe.Sizeof(header{})-headerSize+
 	unsafe.Sizeof(hotLine{})-cacheLine+
 	unsafe.Sizeof(life{})-cacheLine+
 	unsafe.Sizeof(indexLine{})-cacheLine+
-	unsafe.Sizeof(record{})-cacheLine+
+	unsafe.Sizeof(record{})-recordSize+
 	unsafe.Sizeof(bitmaps{})-bitmapsSize]
 
 // sections are the offsets that follow from the table's two numbers.
@@ -148,7 +150,7 @@ func layoutOf(workers, maxRunning int) (sections, error) {
 	s.maps = s.indexes + workers*cacheLine
 	s.conns = s.maps + s.rows*bitmapsSize
 	s.record = s.conns + s.rows*connSlotsSize
-	s.size = s.record + s.rows*s.places*cacheLine
+	s.size = s.record + s.rows*s.places*recordSize
 	return s, nil
 }
 

@@ -1,9 +1,13 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 
 	"github.com/taskd-go/task/internal/sys"
@@ -22,6 +26,8 @@ type call struct {
 	taskID  uint64
 	async   bool
 	cancel  bool // its context ends with its caller
+	inline  bool // it runs on its connection's reading goroutine
+	dies    bool // the server dies of its answer
 	expire  int64
 	started int64 // when it took its slot, CLOCK_MONOTONIC
 	meta    map[string]string
@@ -32,6 +38,7 @@ type call struct {
 	soft, hard int64 // when the limits pass, CLOCK_MONOTONIC; 0: none
 
 	softPast, hardPast, callerPast bool  // Server.mu
+	forgiven                       int64 // ns in which it could not run and which its limits do not count; Server.mu
 	prev, next                     *call // Server.mu
 
 	ctx      taskContext
@@ -47,7 +54,7 @@ type call struct {
 }
 
 // newCall makes the call of a package whose slot was just taken.
-func (c *conn) newCall(p *protocol.Package, typ *taskType, now int64) *call {
+func (c *conn) newCall(p *protocol.Package, typ *taskType, now int64, fault Fault) *call {
 	s := c.s
 	k := &call{
 		s: s, c: c, typ: typ,
@@ -61,13 +68,15 @@ func (c *conn) newCall(p *protocol.Package, typ *taskType, now int64) *call {
 		soft:    limitEnd(now, s.cfg.SoftTimeLimit, p.Soft),
 		hard:    limitEnd(now, s.cfg.TimeLimit, p.Hard),
 		outcome: sharedstate.Failed,
+		dies:    fault == DieInAnswer,
 	}
-	if _, k.cancel = k.meta[protocol.MetaCancel]; k.cancel {
-		delete(k.meta, protocol.MetaCancel)
-	}
+	_, k.cancel = k.meta[protocol.MetaCancel]
+	maps.DeleteFunc(k.meta, func(key, _ string) bool { return strings.HasPrefix(key, protocol.MetaReserved) })
+	k.inline = p.Alone && !k.cancel && !k.async
 	k.ctx.draining = s.draining
 	k.ctx.deadline = s.deadline(k.contextEnd())
-	k.record = s.cfg.Row.Record(k.taskID, typ.name)
+	k.record = s.cfg.Row.Record(k.taskID, k.id, typ.name)
+	s.cfg.Row.ConnRead(c.place, k.id)
 	c.owed.Add(1)
 	s.add(k)
 	return k
@@ -96,7 +105,11 @@ func (k *call) do() {
 	if !k.ready {
 		k.prepare()
 	}
-	if k.ready {
+	switch {
+	case !k.ready:
+	case k.s.isKilled():
+		k.settle()
+	default:
 		k.run()
 	}
 }
@@ -115,7 +128,9 @@ func (k *call) prepared() {
 	}
 	switch {
 	case k.err != nil:
-		k.logPanic(k.err)
+		if panicIn(k.err) != nil {
+			k.logFailure(slog.LevelError, "the decoder of the task panicked", k.err)
+		}
 		k.s.judge(k, k.err)
 		k.frame = k.fail(protocol.StatusIllegal, fmt.Sprintf("the payload of %s does not decode: %s", k.typ.name, textOf(k.err)))
 		k.settle()
@@ -135,6 +150,7 @@ func (k *call) prepared() {
 func (k *call) run() {
 	defer k.finish()
 	defer k.handle()
+	k.s.cfg.Row.Begin(k.record)
 	guard(&k.err, func() { k.value, k.err = k.task.Run(&k.ctx, k.info()) })
 }
 
@@ -147,12 +163,14 @@ func (k *call) handle() {
 	if k.err == nil {
 		return
 	}
-	k.logPanic(k.err)
 	guard(&k.failure, func() {
 		k.value, k.handled, k.failure = k.task.OnException(&k.ctx, k.err, k.info())
 	})
-	if k.failure == nil && !k.handled {
+	switch {
+	case k.failure == nil && !k.handled:
 		k.failure = k.err
+	case k.failure == nil && panicIn(k.err) != nil:
+		k.logFailure(slog.LevelWarn, "task panicked, and settled it", k.err)
 	}
 }
 
@@ -176,21 +194,24 @@ func (k *call) finish() {
 
 // report tells the pool of a failure that the task did not settle.
 func (k *call) report() {
-	if k.failure != k.err {
-		k.logPanic(k.failure)
+	if k.s.isKilled() {
+		return
 	}
-	k.s.log.Error("task failed", "worker", k.s.cfg.Index, "task", k.typ.name, "id", k.taskID, "err", textOf(k.failure))
+	what := "task failed"
+	if panicIn(k.failure) != nil {
+		what = "task panicked"
+	}
+	k.logFailure(slog.LevelError, what, k.failure)
 	if k.s.cfg.OnException == nil {
 		return
 	}
 	var err error
 	guard(&err, func() {
-		k.s.cfg.OnException(Failure{TaskID: k.taskID, Task: k.typ.name, Err: k.failure})
+		k.s.cfg.OnException(Failure{TaskID: k.taskID, Task: k.typ.name, Err: k.failure, Text: textOf(k.failure)})
 		err = nil
 	})
 	if err != nil {
-		k.s.log.Error("OnException failed", "worker", k.s.cfg.Index, "task", k.typ.name, "id", k.taskID, "err", textOf(err))
-		k.logPanic(err)
+		k.logFailure(slog.LevelError, "OnException failed", err)
 	}
 }
 
@@ -199,9 +220,11 @@ func (k *call) settle() {
 	if k.frame == nil {
 		k.frame = k.fail(protocol.StatusTaskError, errGoexit.Error())
 	}
-	row := k.s.cfg.Row
-	row.Forget(k.record)
-	row.Release(k.outcome)
+	if !k.s.isKilled() {
+		row := k.s.cfg.Row
+		row.Forget(k.record)
+		row.Release(k.outcome)
+	}
 	k.s.remove(k)
 	// The context, which the task may keep, is part of the call: let the rest go.
 	k.task, k.value = nil, nil
@@ -214,7 +237,13 @@ func (k *call) respond(b *buffer) {
 		k.s.buffers.put(b)
 		return
 	}
+	if k.dies {
+		b.b = b.b[:len(b.b)/2]
+	}
 	k.c.out.send(b, k.c.owed.Load() > 2)
+	if k.dies {
+		k.s.Kill()
+	}
 	k.c.pay()
 }
 
@@ -222,12 +251,20 @@ func (k *call) fail(status protocol.Status, text string) *buffer {
 	return k.s.failureFrame(k.id, status, text, k.taskID)
 }
 
-func (k *call) logPanic(err error) {
-	var p *PanicError
-	if errors.As(err, &p) {
-		k.s.log.Error("task panicked", "worker", k.s.cfg.Index, "task", k.typ.name, "id", k.taskID,
-			"err", textOf(err), "stack", string(p.Stack))
+// logFailure makes one record of a failure: with the stack where it is a panic, and with Run's own
+// error where a handler has put another in its place.
+func (k *call) logFailure(level slog.Level, what string, err error) {
+	attrs := []any{"worker", k.s.cfg.Index, "task", k.typ.name, "id", k.taskID, "err", textOf(err)}
+	if k.err != nil && textOf(k.err) != textOf(err) {
+		attrs = append(attrs, "first", textOf(k.err))
 	}
+	for _, e := range []error{err, k.err} {
+		if p := panicIn(e); p != nil {
+			attrs = append(attrs, "stack", string(p.Stack))
+			break
+		}
+	}
+	k.s.log.Log(context.Background(), level, what, attrs...)
 }
 
 // guard runs f, which sets *err. A panic in it becomes a *PanicError there; when f ends the

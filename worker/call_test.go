@@ -24,6 +24,14 @@ type hostileError struct{}
 
 func (*hostileError) Error() string { panic("in Error") }
 
+// A treacherousError panics when it is compared, looked through or unwrapped.
+type treacherousError struct{}
+
+func (treacherousError) Error() string { return "treachery" }
+func (treacherousError) Is(error) bool { panic("in Is") }
+func (treacherousError) As(any) bool   { panic("in As") }
+func (treacherousError) Unwrap() error { panic("in Unwrap") }
+
 // Each way in which a task can end, with what the caller gets and what counts, on a goroutine
 // of its own and on the connection's.
 func TestHowTasksEnd(t *testing.T) {
@@ -108,6 +116,16 @@ func TestHowTasksEnd(t *testing.T) {
 			name:   "error whose Error method panics",
 			task:   testTask{run: func(context.Context, Info) (any, error) { return nil, &hostileError{} }},
 			status: protocol.StatusTaskError, text: "hostileError", fails: true, told: "hostileError",
+		},
+		{
+			name:   "error whose Is, As and Unwrap panic",
+			task:   testTask{run: func(context.Context, Info) (any, error) { return nil, treacherousError{} }},
+			status: protocol.StatusTaskError, text: "treachery", fails: true, told: "treachery",
+		},
+		{
+			name:   "panic with such an error",
+			task:   testTask{run: func(context.Context, Info) (any, error) { panic(treacherousError{}) }},
+			status: protocol.StatusTaskError, text: "treachery", fails: true, told: "treachery",
 		},
 		{name: "unserialisable_result", task: testTask{run: returns(badValue{})}, status: protocol.StatusTaskError, text: "badValue", fails: true},
 		{
@@ -224,7 +242,7 @@ func TestWhatATaskIsTold(t *testing.T) {
 	require.NotZero(t, p.greeting.PID)
 
 	begun := time.Now()
-	p.send(protocol.Package{Task: []byte("block"), Expire: sys.Now() + int64(time.Hour), Meta: map[string]string{"trace": "abc", protocol.MetaCancel: "1"}})
+	p.send(protocol.Package{Task: []byte("block"), Expire: sys.Now() + int64(time.Hour), Meta: map[string]string{"trace": "abc", protocol.MetaCancel: "1", "taskd.later": "2"}})
 	first := r.awaitEntered()
 	require.Equal(t, 3, first.WorkerIndex)
 	require.WithinDuration(t, begun.Add(time.Hour), first.Deadline, time.Minute)

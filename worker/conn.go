@@ -25,6 +25,7 @@ type conn struct {
 	opened bool          // the first frame has come
 	last   atomic.Uint64 // the last id that was read whole
 	owed   atomic.Int32  // 1 for the reader, 1 for each call without its answer
+	stuck  bool          // its reader runs a task that is past its hard limit; Server.mu
 
 	mu       sync.Mutex // for the reading deadline
 	greeted  bool
@@ -105,7 +106,12 @@ func (c *conn) take(body []byte, owned bool) bool {
 		c.refuse(p.ID, protocol.StatusIllegal, fmt.Sprintf("id %d does not grow, the last one was %d", p.ID, last))
 		return false
 	}
-	c.wasRead(p.ID)
+	fault := s.faultOf(p.Task)
+	if fault == DieBeforeAccepting {
+		s.dieBefore(c, p.ID)
+		return false
+	}
+	c.last.Store(p.ID)
 	typ, why := s.typeOf(p.Task)
 	if typ == nil {
 		c.refuse(p.ID, protocol.StatusIllegal, why)
@@ -121,14 +127,18 @@ func (c *conn) take(body []byte, owned bool) bool {
 		c.refuse(p.ID, protocol.StatusBusy, "no slot is free")
 		return true
 	}
-	k := c.newCall(&p, typ, now)
+	k := c.newCall(&p, typ, now, fault)
 	switch {
+	case fault == DieAfterAccepting:
+		s.Kill()
+		k.settle()
+		return false
 	case p.Alone && !k.cancel && k.async:
 		// The client goes on once it has its answer, and so must this goroutine.
 		if k.prepare(); k.ready {
 			s.runners.run(k)
 		}
-	case p.Alone && !k.cancel:
+	case k.inline:
 		k.do()
 	default:
 		k.keepPayload(owned)
@@ -144,7 +154,7 @@ func (c *conn) illegal(err error) {
 		bad = &protocol.Error{Status: protocol.StatusIllegal, Text: err.Error()}
 	}
 	if bad.ID > c.last.Load() {
-		c.wasRead(bad.ID)
+		c.last.Store(bad.ID)
 	}
 	c.refuse(bad.ID, bad.Status, bad.Text)
 }
@@ -154,14 +164,6 @@ func (c *conn) open() {
 	if !c.opened {
 		c.opened = true
 		c.place = c.s.cfg.Row.ConnOpen()
-	}
-}
-
-// wasRead keeps the id where it outlives this process: before its task starts.
-func (c *conn) wasRead(id uint64) {
-	c.last.Store(id)
-	if c.place >= 0 {
-		c.s.cfg.Row.ConnRead(c.place, id)
 	}
 }
 
@@ -275,8 +277,9 @@ func (c *conn) setReadDeadline() {
 // is told first and may go on until it half-closes or the grace is over.
 func (c *conn) drain() {
 	if c.s.barrier {
-		// It fails on a connection that has ended.
-		_ = sys.CloseRead(c.nc)
+		if sys.CloseRead(c.nc) != nil { // it has ended, or a task has closed its descriptor: nobody else wakes the reader
+			c.readUntil(time.Unix(1, 0))
+		}
 		return
 	}
 	c.readUntil(time.Now().Add(c.s.cfg.DrainGrace))

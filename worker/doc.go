@@ -29,8 +29,13 @@
 // # Time limits
 //
 // One goroutine watches all tasks with one timer, which is armed for the earliest instant that
-// matters and for the audit, once a second while tasks run. An idle worker has no timer. Limits
-// count from the moment the slot was taken.
+// matters and for the audit, once a second while tasks run. An idle worker has no timer but that
+// of its age limit. Limits count from the moment the slot was taken.
+//
+// # Recycling
+//
+// A worker that has run so many tasks, is so old, or holds so much memory asks for a successor
+// (recycle.go) and serves on until the parent tells it to drain.
 //
 // # The end of a connection
 //

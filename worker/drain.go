@@ -14,11 +14,35 @@ type drainState struct {
 	until  int64         // when Serve gives up, CLOCK_MONOTONIC; 0: never
 	cutAt  int64         // when the contexts end; 0: not any more
 	cut    error         // why the contexts have ended; nil: they have not
+	idleAt int64         // since when no task runs; 0: some do
+}
+
+// limit returns when Serve gives up at the latest. Once no task runs, what is left is answers
+// that clients have still to take, and readers whose descriptor a task has closed.
+func (d *drainState) limit(now int64, running int, answerTimeout time.Duration) int64 {
+	if running > 0 {
+		d.idleAt = 0
+		return d.until
+	}
+	if d.idleAt == 0 {
+		d.idleAt = now
+	}
+	return earlier(d.until, d.idleAt+int64(answerTimeout+time.Second))
+}
+
+// forgive moves the limits by the time in which the process was suspended.
+func (d *drainState) forgive(late int64) {
+	if d.until != 0 {
+		d.until += late
+	}
+	if d.cutAt != 0 {
+		d.cutAt += late
+	}
 }
 
 // Drain stops accepting: accepting becomes 0, then no more connections are accepted and stopped
 // is closed, then each connection drains as PROTOCOL.md says. Tasks go on, at most for within
-// (negative: for ever); in its last second, or last fifth if that is shorter, their contexts
+// (negative: for ever), and not for those that are past their hard limit; in its last second, or last fifth if that is shorter, their contexts
 // end with ErrDrain. At the end of within Serve returns an error that lists what still runs.
 // With end, what sits in the backlog is accepted and answered with -2 before stopped is closed;
 // a later call can still ask for it as long as stopped is open.
@@ -70,11 +94,25 @@ func (s *Server) poke() {
 	}
 }
 
-// noticeEmpty wakes awaitEnd when nothing is left. Server.mu is held.
+// noticeEmpty wakes awaitEnd when nothing is left that is worth waiting for. Server.mu is held.
 func (s *Server) noticeEmpty() {
-	if s.drain.begun && s.running.n == 0 && len(s.conns) == 0 {
+	if s.drain.begun && s.onlyOverdue() {
 		s.poke()
 	}
+}
+
+// onlyOverdue says whether every task that is left is past its hard limit and
+// has been answered for, and every connection that is left waits for such a task alone. Server.mu is held.
+func (s *Server) onlyOverdue() bool {
+	if s.running.n != s.running.overdue {
+		return false
+	}
+	for c := range s.conns {
+		if !c.stuck || c.owed.Load() > 1 {
+			return false
+		}
+	}
+	return true
 }
 
 // refuseBacklog answers, at the end of the pool, what waits in the listener's backlog. wait
@@ -103,14 +141,18 @@ func (s *Server) drainConns() {
 	}
 }
 
-// awaitEnd waits until every task and connection has ended, or the limit has passed.
+// awaitEnd waits until every task and connection has ended, but for tasks that are past their
+// hard limit, or until the drain's limit has passed.
 func (s *Server) awaitEnd() error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	var planned int64
 	for {
 		s.mu.Lock()
-		empty := s.running.n == 0 && len(s.conns) == 0
-		until, next := s.drain.until, s.drain.until
+		s.drain.forgive(lateness(planned, sys.Now()))
+		over := s.onlyOverdue()
+		until := s.drain.limit(sys.Now(), s.running.n, s.answerTimeout)
+		next := until
 		cut := s.drain.cutAt != 0 && sys.Now() >= s.drain.cutAt
 		if cut {
 			s.drain.cutAt = 0
@@ -118,16 +160,17 @@ func (s *Server) awaitEnd() error {
 			next = s.drain.cutAt
 		}
 		s.mu.Unlock()
-		if empty {
-			return nil
+		if over {
+			return s.abandon("past their time limits")
 		}
 		if cut {
 			s.Cut(ErrDrain)
 		}
 		if until != 0 && sys.Now() >= until {
-			return s.abandon()
+			return s.abandon("after the drain limit")
 		}
 		timer.Stop()
+		planned = next
 		if next != 0 {
 			timer.Reset(time.Duration(next - sys.Now()))
 		}
@@ -138,9 +181,9 @@ func (s *Server) awaitEnd() error {
 	}
 }
 
-// abandon closes the connections and returns an error that names the tasks which did not end in
-// time. Where none runs, all that is lost is answers that a client did not take.
-func (s *Server) abandon() error {
+// abandon closes the connections and returns an error that names the tasks which still run.
+// Where none does, all that is lost is answers that a client did not take.
+func (s *Server) abandon(why string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {
@@ -149,5 +192,5 @@ func (s *Server) abandon() error {
 	if s.running.n == 0 {
 		return nil
 	}
-	return s.runningError(s.drain.within)
+	return s.runningError(why)
 }

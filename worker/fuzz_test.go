@@ -15,7 +15,7 @@ func FuzzConn(f *testing.F) {
 	echo := frameOf(protocol.Package{ID: 1, Task: []byte("echo"), Payload: text("x")})
 	f.Add(echo)
 	f.Add(append(echo, echo...))
-	f.Add(frameOf(protocol.Package{ID: 9, Type: protocol.Async, Alone: true, Task: []byte("panic"), Soft: 1, Hard: 1}))
+	f.Add(frameOf(protocol.Package{ID: 9, Type: protocol.Async, Alone: true, Task: []byte("panic"), Soft: 1, Hard: 2}))
 	f.Add(frameOf(protocol.Package{ID: 9, Alone: true, Task: []byte("goexit"), Meta: map[string]string{protocol.MetaCancel: "1"}, Expire: 1}))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff})
 	f.Add([]byte{0, 0, 0, 0, 1})

@@ -10,8 +10,32 @@ import (
 	"github.com/taskd-go/task/protocol"
 )
 
-// maxDump bounds the goroutine dump of a soft limit, in bytes.
-const maxDump = 256 << 10
+const (
+	maxDump   = 256 << 10   // bytes of the goroutine dump of a soft limit
+	dumpEvery = time.Second // at most: a dump stops the worker for a moment, and the parent has to read it
+)
+
+// suspended is a delay that no busy machine gives a timer: the process was stopped, or its
+// group frozen, and its tasks could not run either.
+const suspended = time.Second
+
+// lateness returns how long the process was suspended, for a timer that was set for at and
+// fires at now; 0 when it was not. A second is added, since the suspension began before at.
+func lateness(at, now int64) int64 {
+	if at == 0 || now-at < int64(suspended) {
+		return 0
+	}
+	return now - at + int64(suspended)
+}
+
+// An Overdue is a task whose soft or hard limit has passed.
+type Overdue struct {
+	TaskID  uint64
+	Task    string
+	Limit   time.Duration
+	Started int64  // CLOCK_MONOTONIC, ns
+	Dump    []byte // at the soft limit: what all goroutines were doing, at most 256 KiB; nil within a second of the last one
+}
 
 // A schedule is what the watch wakes for: instants of CLOCK_MONOTONIC, 0: none.
 type schedule struct {
@@ -49,12 +73,20 @@ func (k *call) due() int64 {
 		t = k.expire
 	}
 	if !k.softPast {
-		t = earlier(t, k.soft)
+		t = earlier(t, k.limit(k.soft))
 	}
 	if !k.hardPast {
-		t = earlier(t, k.hard)
+		t = earlier(t, k.limit(k.hard))
 	}
 	return t
+}
+
+// limit is when a limit passes, not counting the time in which the task could not run.
+func (k *call) limit(at int64) int64 {
+	if at == 0 || at > math.MaxInt64-k.forgiven {
+		return at
+	}
+	return at + k.forgiven
 }
 
 // arm makes the watch wake at t at the latest; 0 is nothing. Server.mu is held.
@@ -69,8 +101,8 @@ func (s *Server) arm(t int64) {
 	}
 }
 
-// runWatch keeps time limits and audits until end is closed. One timer serves all; it is not
-// armed while nothing runs.
+// runWatch keeps time limits, audits and the worker's age until end is closed. One timer serves
+// all; while nothing runs it is armed for the age limit alone.
 func (s *Server) runWatch(end <-chan struct{}) {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
@@ -92,18 +124,22 @@ func (s *Server) runWatch(end <-chan struct{}) {
 func (s *Server) sweep(now int64) (next int64) {
 	var gone, soft, hard []*call
 	s.mu.Lock()
+	late := lateness(s.watch.wakeAt, now)
 	s.watch.wakeAt = 0
 	s.running.each(func(k *call) {
+		k.forgiven += late
 		if k.cancel && k.expire != 0 && !k.callerPast && now >= k.expire {
 			k.callerPast = true
 			gone = append(gone, k)
 		}
-		if k.soft != 0 && !k.softPast && now >= k.soft {
+		if k.soft != 0 && !k.softPast && now >= k.limit(k.soft) {
 			k.softPast = true
 			soft = append(soft, k)
 		}
-		if k.hard != 0 && !k.hardPast && now >= k.hard {
+		if k.hard != 0 && !k.hardPast && now >= k.limit(k.hard) {
 			k.hardPast = true
+			s.running.overdue++
+			k.c.stuck = k.c.stuck || k.inline
 			hard = append(hard, k)
 		}
 		next = earlier(next, k.due())
@@ -115,7 +151,11 @@ func (s *Server) sweep(now int64) (next int64) {
 			s.watch.auditAt = now + int64(auditEvery)
 		}
 	}
-	next = earlier(next, s.watch.auditAt)
+	if s.recycle.ageAt != 0 && now >= s.recycle.ageAt {
+		s.recycle.ageAt = 0
+		s.wish(RecycleAge)
+	}
+	next = earlier(next, earlier(s.watch.auditAt, s.recycle.ageAt))
 	s.watch.wakeAt = next
 	s.mu.Unlock()
 
@@ -125,39 +165,57 @@ func (s *Server) sweep(now int64) (next int64) {
 	for _, k := range gone {
 		k.ctx.end(ErrCaller)
 	}
-	for _, k := range soft {
-		s.softLimit(k)
-	}
+	s.softLimits(soft)
 	if audit {
 		s.audit()
+		s.weigh()
 	}
 	return next
 }
 
-// softLimit ends the task's context and tells the parent what the worker was doing. Neither a
-// parent nor a client that is stuck may hold up the watch: what waits for them has a goroutine
-// of its own, here and in hardLimit.
-func (s *Server) softLimit(k *call) {
-	k.ctx.end(ErrSoftLimit)
-	limit := time.Duration(k.soft - k.started)
-	s.log.Warn("soft time limit passed", "worker", s.cfg.Index, "task", k.typ.name, "id", k.taskID, "limit", limit)
-	if s.cfg.OnSoftLimit != nil {
-		dump := make([]byte, maxDump)
+// softLimits ends the contexts of the tasks and tells the parent what the worker was doing
+// before that. Neither a parent nor a client that is stuck may hold up the watch: what waits
+// for them has a goroutine of its own, here and in hardLimit.
+func (s *Server) softLimits(past []*call) {
+	var dump []byte
+	if len(past) > 0 && s.cfg.OnSoftLimit != nil && s.mayDump() {
+		dump = make([]byte, maxDump)
 		dump = dump[:runtime.Stack(dump, true)]
-		s.wg.Go(func() { s.cfg.OnSoftLimit(k.taskID, k.typ.name, limit, dump) })
+	}
+	for _, k := range past {
+		k.ctx.end(ErrSoftLimit)
+		limit := time.Duration(k.soft - k.started)
+		if s.cfg.OnSoftLimit != nil {
+			overdue := Overdue{k.taskID, k.typ.name, limit, k.started, dump}
+			s.wg.Go(func() { s.cfg.OnSoftLimit(overdue) })
+		}
 	}
 }
 
+func (s *Server) mayDump() bool {
+	now := sys.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now < s.dumpAfter {
+		return false
+	}
+	s.dumpAfter = now + int64(dumpEvery)
+	return true
+}
+
 // hardLimit answers the caller at once. The task keeps its slot: it stays in running until it
-// ends by itself, or with the process, as lost.
+// ends by itself, or with the process, as lost. The parent replaces the worker and lets it drain;
+// the drain does not wait for this task.
 func (s *Server) hardLimit(k *call) {
 	s.cfg.Row.SetAccepting(false)
 	limit := time.Duration(k.hard - k.started)
 	s.log.Error("time limit passed", "worker", s.cfg.Index, "task", k.typ.name, "id", k.taskID, "limit", limit)
 	s.wg.Go(func() {
 		k.respond(k.fail(protocol.StatusTaskError, fmt.Sprintf("time limit: %s still ran after %s", k.typ.name, limit)))
+		s.poke()
 	})
 	if s.cfg.OnHardLimit != nil {
-		s.wg.Go(func() { s.cfg.OnHardLimit(k.taskID, k.typ.name, limit) })
+		overdue := Overdue{TaskID: k.taskID, Task: k.typ.name, Limit: limit, Started: k.started}
+		s.wg.Go(func() { s.cfg.OnHardLimit(overdue) })
 	}
 }

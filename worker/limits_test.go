@@ -15,20 +15,10 @@ import (
 	"github.com/taskd-go/task/protocol"
 )
 
-// A passed is a call of OnSoftLimit or OnHardLimit.
-type passed struct {
-	taskID uint64
-	task   string
-	limit  time.Duration
-	dump   string
-}
-
-func limited(soft, hard chan passed) func(*rig) {
+func limited(soft, hard chan Overdue) func(*rig) {
 	return func(r *rig) {
-		r.cfg.OnSoftLimit = func(id uint64, task string, limit time.Duration, dump []byte) {
-			soft <- passed{id, task, limit, string(dump)}
-		}
-		r.cfg.OnHardLimit = func(id uint64, task string, limit time.Duration) { hard <- passed{id, task, limit, ""} }
+		r.cfg.OnSoftLimit = func(o Overdue) { soft <- o }
+		r.cfg.OnHardLimit = func(o Overdue) { hard <- o }
 	}
 }
 
@@ -38,17 +28,19 @@ func limited(soft, hard chan passed) func(*rig) {
 func TestLimitsAreTold_Row56(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		t.Run(fmt.Sprintf("alone %t", alone), func(t *testing.T) {
-			soft, hard := make(chan passed, 10), make(chan passed, 10)
+			soft, hard := make(chan Overdue, 10), make(chan Overdue, 10)
 			r := start(t, limited(soft, hard))
 			p := r.dial()
 			id := p.send(protocol.Package{Task: []byte("block"), Alone: alone, Soft: 30 * time.Millisecond, Hard: 90 * time.Millisecond})
 			task := r.awaitEntered()
 			got := <-soft
-			require.Contains(t, got.dump, "goroutine ")
-			require.Contains(t, got.dump, "register.func") // where it hangs
-			got.dump = ""
-			require.Equal(t, passed{task.TaskID, "block", 30 * time.Millisecond, ""}, got)
-			require.Equal(t, passed{task.TaskID, "block", 90 * time.Millisecond, ""}, <-hard)
+			require.Contains(t, string(got.Dump), "goroutine ")
+			require.Contains(t, string(got.Dump), "register.func") // where it hangs
+			got.Dump = nil
+			started := r.row.Tasks()[0].Started
+			require.InDelta(t, started, got.Started, float64(time.Second))
+			require.Equal(t, Overdue{task.TaskID, "block", 30 * time.Millisecond, got.Started, nil}, got)
+			require.Equal(t, Overdue{task.TaskID, "block", 90 * time.Millisecond, got.Started, nil}, <-hard)
 
 			answer := p.next()
 			require.Equal(t, id, answer.ID)
@@ -70,7 +62,7 @@ func TestLimitsAreTold_Row56(t *testing.T) {
 // roadrunner #560: the hard limit does not kill. A busy loop that never yields: the caller has
 // its -5 in 400 ms.
 func TestHardLimitOfABusyLoop_Row54(t *testing.T) {
-	soft, hard := make(chan passed, 10), make(chan passed, 10)
+	soft, hard := make(chan Overdue, 10), make(chan Overdue, 10)
 	r := start(t, func(r *rig) {
 		limited(soft, hard)(r)
 		r.cfg.TimeLimit = 200 * time.Millisecond
@@ -94,12 +86,12 @@ func TestHardLimitOfABusyLoop_Row54(t *testing.T) {
 // WeKnora #3462: the slot of a cancelled task that ignores its context never returns, unseen.
 // It stays in running, among the in-flight records, and is freed by its end.
 func TestStuckTaskIsVisible_Row9(t *testing.T) {
-	soft, hard := make(chan passed, 10), make(chan passed, 10)
+	soft, hard := make(chan Overdue, 10), make(chan Overdue, 10)
 	r := start(t, limited(soft, hard))
 	p := r.dial()
 	require.True(t, p.call(protocol.Package{Task: []byte("block"), Type: protocol.Async, Hard: 30 * time.Millisecond}).OK)
 	id := r.awaitEntered().TaskID
-	require.Equal(t, id, (<-hard).taskID)
+	require.Equal(t, id, (<-hard).TaskID)
 	require.Equal(t, id, r.row.Tasks()[0].TaskID)
 	require.Equal(t, "block", r.row.Tasks()[0].Name)
 	close(r.gate)
@@ -114,16 +106,16 @@ func TestSoftLimitEndsTheContext(t *testing.T) {
 		"the smaller, of the pool": {own: time.Hour, pools: 30 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
-			soft, hard := make(chan passed, 10), make(chan passed, 10)
+			soft, hard := make(chan Overdue, 10), make(chan Overdue, 10)
 			r := start(t, func(r *rig) {
 				limited(soft, hard)(r)
 				r.cfg.SoftTimeLimit = tt.pools
 			})
 			p := r.dial()
 			// A later limit must not hide the earlier one.
-			p.send(protocol.Package{Task: []byte("block"), Soft: time.Hour, Hard: time.Hour}, protocol.Package{Task: []byte("obedient"), Soft: tt.own})
+			p.send(protocol.Package{Task: []byte("block"), Soft: time.Hour, Hard: 2 * time.Hour}, protocol.Package{Task: []byte("obedient"), Soft: tt.own})
 			require.Equal(t, ErrSoftLimit.Error(), p.said())
-			require.Equal(t, 30*time.Millisecond, (<-soft).limit)
+			require.Equal(t, 30*time.Millisecond, (<-soft).Limit)
 			close(r.gate)
 		})
 	}
@@ -169,6 +161,29 @@ func TestAuditFindsDrift_Row10(t *testing.T) {
 	require.LessOrEqual(t, len(drift), 1)
 }
 
+// roadrunner #1953: timers across a suspended CPU. The time in which a process is stopped is not
+// the task's: a watch that wakes far too late gives the limits more time, once.
+func TestSuspendedTimeIsNotTheTasks_Row30(t *testing.T) {
+	soft, hard := make(chan Overdue, 10), make(chan Overdue, 10)
+	r := start(t, limited(soft, hard))
+	p := r.dial()
+	p.send(protocol.Package{Task: []byte("block"), Soft: time.Minute, Hard: 2 * time.Minute})
+	r.awaitEntered()
+	r.server.mu.Lock()
+	due := r.server.watch.wakeAt
+	r.server.mu.Unlock()
+	now := due + int64(time.Hour)
+	next := r.server.sweep(now)
+	require.Empty(t, soft)
+	require.Empty(t, hard)
+	for end := now + int64(3*time.Minute); next != 0 && next < end; {
+		next = r.server.sweep(next)
+	}
+	require.Equal(t, time.Minute, (<-soft).Limit)
+	require.Equal(t, 2*time.Minute, (<-hard).Limit)
+	close(r.gate)
+}
+
 // A worker out of descriptors goes on accepting once it has some; the connection waits in the
 // backlog.
 func TestAcceptWithoutDescriptors(t *testing.T) {
@@ -191,4 +206,36 @@ func TestAcceptWithoutDescriptors(t *testing.T) {
 	require.NoError(t, err)
 	require.NotZero(t, n, "the greeting")
 	r.dial().works()
+}
+
+// A drain waits for neighbours, and not for what is past its hard limit.
+func TestDrainLeavesOverdueTasks(t *testing.T) {
+	for name, pkg := range map[string]protocol.Package{
+		"on its connection's goroutine": {Task: []byte("block"), Alone: true, Hard: 20 * time.Millisecond},
+		"on one of its own":             {Task: []byte("block"), Hard: 20 * time.Millisecond},
+		"asynchronous":                  {Task: []byte("block"), Type: protocol.Async, Hard: 20 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			soft, hard := make(chan Overdue, 10), make(chan Overdue, 10)
+			r := start(t, limited(soft, hard))
+			leave := make(chan struct{})
+			r.add("neighbour", func(_ context.Context, info Info) (any, error) {
+				r.entered <- info
+				<-leave
+				return nil, nil
+			})
+			neighbour, stuck := r.dial(), r.dial()
+			id := neighbour.send(protocol.Package{Task: []byte("neighbour")})
+			r.awaitEntered()
+			stuck.send(pkg)
+			overdue := r.awaitEntered().TaskID
+			<-hard
+			r.begin(-1)
+			close(leave)
+			require.True(t, neighbour.answer(id).OK)
+			require.ErrorContains(t, r.ended(), fmt.Sprint(overdue))
+			close(r.gate)
+			r.still()
+		})
+	}
 }

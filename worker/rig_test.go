@@ -359,6 +359,16 @@ func (p *peer) closed() {
 }
 
 // notice asserts that a drain notice comes.
+// answer reads until the response with the id; a notice may come before it.
+func (p *peer) answer(id uint64) protocol.Response {
+	p.t.Helper()
+	for {
+		if r := p.next(); r.ID == id {
+			return r
+		}
+	}
+}
+
 func (p *peer) notice(last uint64) {
 	p.t.Helper()
 	r := p.next()

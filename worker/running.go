@@ -18,8 +18,9 @@ const (
 
 // A callList holds the calls that have a slot.
 type callList struct {
-	first *call
-	n     int
+	first   *call
+	n       int
+	overdue int // of them, past their hard limit
 }
 
 func (l *callList) add(k *call) {
@@ -42,6 +43,9 @@ func (l *callList) remove(k *call) {
 	}
 	k.prev, k.next = nil, nil
 	l.n--
+	if k.hardPast {
+		l.overdue--
+	}
 }
 
 // each calls f for every call in the list.
@@ -69,6 +73,10 @@ func (s *Server) remove(k *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running.remove(k)
+	if k.inline {
+		k.c.stuck = false
+	}
+	s.taskEnded()
 	s.noticeEmpty()
 }
 
@@ -132,7 +140,7 @@ func (s *Server) audit() {
 }
 
 // runningError names what still runs. Server.mu is held.
-func (s *Server) runningError(after time.Duration) error {
+func (s *Server) runningError(why string) error {
 	now := sys.Now()
 	var calls []*call
 	s.running.each(func(k *call) { calls = append(calls, k) })
@@ -145,5 +153,5 @@ func (s *Server) runningError(after time.Duration) error {
 	if more := len(calls) - len(words); more > 0 {
 		words = append(words, fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Errorf("worker %d: after its drain limit of %s %d tasks still run: %s", s.cfg.Index, after, len(calls), strings.Join(words, ", "))
+	return fmt.Errorf("worker %d: %d tasks still run %s: %s", s.cfg.Index, len(calls), why, strings.Join(words, ", "))
 }

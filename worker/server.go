@@ -29,6 +29,7 @@ type Config struct {
 	DrainGrace     time.Duration     // for a client's half-close, where closing the reading side is no barrier; 0: 1 s
 	SoftTimeLimit  time.Duration     // 0: none
 	TimeLimit      time.Duration     // 0: none
+	Recycle        Recycle
 	// Lookup finds a task type: ok false when it is unknown or not allowed, why says which. A
 	// type that was found once is not looked up again.
 	Lookup func(name []byte) (d Decoder, ok bool, why string)
@@ -36,14 +37,18 @@ type Config struct {
 	OnException func(Failure)
 	Logger      *slog.Logger // nil: slog.Default
 	// OnSoftLimit and OnHardLimit tell the parent, at most once a task each, and may block.
-	// dump is what all goroutines were doing, at most 256 KiB.
-	OnSoftLimit func(taskID uint64, task string, limit time.Duration, dump []byte)
-	OnHardLimit func(taskID uint64, task string, limit time.Duration)
+	OnSoftLimit func(Overdue)
+	OnHardLimit func(Overdue)
 	// OnDrift is told when the in-flight records and the row's running disagree.
 	OnDrift func(records, running int)
 	// OnSuspect is told of ten failures in a row that are the worker's own, and of each ten
 	// more; suspect.go says what counts.
 	OnSuspect func(last error)
+	// OnRecycle is told, once, that the worker wants a successor, and by which limit. It may block.
+	OnRecycle func(reason string)
+	// Fault, where it is not nil, is asked for each package and says whether the server dies of
+	// it. It is for pools inside one process, in tests.
+	Fault func(task string) Fault
 }
 
 // A Server serves one listener. The row's counters are its own.
@@ -63,14 +68,17 @@ type Server struct {
 
 	draining chan struct{} // closed when the drain begins
 	stopped  chan struct{} // closed when no connection is accepted any more
+	killed   chan struct{} // closed by Kill
 	wake     chan struct{} // for the watch: something is due earlier than it knows
 	changed  chan struct{} // for the end of Serve: the drain's limit or what still runs has changed
 
-	mu      sync.Mutex
-	conns   map[*conn]struct{}
-	running callList
-	watch   schedule
-	drain   drainState
+	mu        sync.Mutex
+	conns     map[*conn]struct{}
+	running   callList
+	watch     schedule
+	dumpAfter int64 // when the next dump may be taken
+	recycle   recycling
+	drain     drainState
 }
 
 // A taskType is a task type that was looked up.
@@ -100,9 +108,11 @@ func New(cfg Config) *Server {
 		answerTimeout: answerTimeout,
 		draining:      make(chan struct{}),
 		stopped:       make(chan struct{}),
+		killed:        make(chan struct{}),
 		wake:          make(chan struct{}, 1),
 		changed:       make(chan struct{}, 1),
 		conns:         make(map[*conn]struct{}),
+		recycle:       newRecycling(cfg.Recycle),
 	}
 	if s.log == nil {
 		s.log = slog.Default()
@@ -134,6 +144,7 @@ func (s *Server) Ready() {
 func (s *Server) Serve() error {
 	watchEnd := make(chan struct{})
 	s.wg.Go(func() { s.runWatch(watchEnd) })
+	s.beginAge()
 	lost := s.accept()
 	if lost != nil {
 		s.Drain(-1, false)
@@ -198,6 +209,9 @@ func (s *Server) begin(nc *net.UnixConn) {
 	c.owed.Store(1)
 	s.mu.Lock()
 	s.conns[c] = struct{}{}
+	if s.isKilled() {
+		_ = nc.Close()
+	}
 	s.mu.Unlock()
 	s.wg.Go(c.serve)
 }

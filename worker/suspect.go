@@ -43,11 +43,27 @@ func (s *Server) ownFailure(err error) {
 	}
 }
 
-func isPanic(err error) bool {
-	var p *PanicError
-	return errors.As(err, &p)
+func isPanic(err error) bool { return panicIn(err) != nil }
+
+// panicIn returns the panic that err is or wraps, or nil.
+func panicIn(err error) (p *PanicError) {
+	asked(func() bool { return errors.As(err, &p) })
+	return p
 }
 
 func ranOut(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
+	return asked(func() bool {
+		return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
+	})
+}
+
+// asked returns the answer of f, which calls methods of a task's own error: they may panic, which
+// answers nothing.
+func asked(f func() bool) (answer bool) {
+	defer func() {
+		if recover() != nil {
+			answer = false
+		}
+	}()
+	return f()
 }

@@ -23,7 +23,8 @@ type Task interface {
 	OnException(ctx context.Context, err error, info Info) (v any, handled bool, failure error)
 }
 
-// A Decoder makes a Task of a payload: raw msgpack that it must not keep.
+// A Decoder makes a Task of a payload: raw msgpack that it must not keep, but
+// for one of more than 4 KiB, which is its own.
 type Decoder func(payload []byte) (Task, error)
 
 // A PanicError is the error of a task, or of a handler, that panicked.
@@ -48,7 +49,8 @@ var errGoexit = errors.New("the task ended its goroutine with runtime.Goexit")
 type Failure struct {
 	TaskID uint64
 	Task   string
-	Err    error // what OnException returned, or Run's error; a *PanicError for a panic
+	Err    error  // what OnException returned, or Run's error; a *PanicError for a panic
+	Text   string // its words, also where its Error method panics
 }
 
 // Causes of a task's context.

@@ -74,7 +74,7 @@ func newCall() *cobra.Command {
   taskd call digest '{"path": "/etc/hosts"}' --name app --dir /run/app
   taskd call exec '{"argv": ["git", "status"]}' --timeout 1m
   echo '[1, 2, 3]' | taskd call echo -`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: oneTask,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return d.deliver(cmd, args, func(ctx context.Context, client *task.Client, r task.Runner) error {
 				result, err := client.Sync(ctx, r, d.options()...)
@@ -103,7 +103,7 @@ it. Accepted is not done: how it ends is seen in "taskd status" and in the pool'
 
 ` + callHelp,
 		Example: `  taskd async sleep '{"for": "10s"}'`,
-		Args:    cobra.RangeArgs(1, 2),
+		Args:    oneTask,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return d.deliver(cmd, args, func(ctx context.Context, client *task.Client, r task.Runner) error {
 				id, err := client.Async(ctx, r, d.options()...)

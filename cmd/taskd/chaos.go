@@ -37,7 +37,7 @@ end chaos prints what the calls were answered, and checks:
 It exits with 1 when anything is off. It also prints which share of the calls that
 were lost with their worker was answered "may have run" and never ran; it should be under 2 %.`,
 		Example: `  taskd chaos --duration 60s --workers 4 --seed 1`,
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.out = cmd.OutOrStdout()
 			c.task = task.Define("chaos", new(stressed).run)
@@ -88,7 +88,7 @@ func (c *chaos) run(ctx context.Context) (err error) {
 		return err
 	}
 
-	fmt.Fprintf(c.out, "%s, %d workers, seed %d\n", c.duration, c.cfg.WorkerNum, c.seed)
+	fmt.Fprintf(c.out, "%s, %s, seed %d\n", c.duration, plural(c.cfg.WorkerNum, "worker"), c.seed)
 	faults, calls := c.storm(first)
 	if first.Err() == nil {
 		c.checkBalance(first)

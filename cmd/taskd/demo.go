@@ -33,7 +33,7 @@ files again: a digest changes nothing, so it does no harm to run it twice.`,
 		Example: `  taskd demo
   taskd demo --kill /usr/share/doc
   taskd demo --list . | sort -k2`,
-		Args: cobra.MaximumNArgs(1),
+		Args: oneFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir := "."
 			if len(args) == 1 {
@@ -96,7 +96,7 @@ func (d *demo) run(ctx context.Context, dir string, cfg task.Config, kill bool) 
 	defer func() { err = errors.Join(err, pool.Shutdown(second)) }()
 	d.calls = pool
 
-	fmt.Fprintf(d.out, "%d files, %d workers\n", len(files), cfg.WorkerNum)
+	fmt.Fprintf(d.out, "%s, %s\n", plural(len(files), "file"), plural(cfg.WorkerNum, "worker"))
 	begun := time.Now()
 	d.bar = newProgress(d.out, len(files))
 	var victim *victim

@@ -18,12 +18,12 @@ import (
 // its standard error, come back.
 const outputLimit = 256 << 10
 
-// A command is what the task exec takes.
+// A command is what the task exec takes, and a job of that type.
 type command struct {
-	Argv  []string          `msgpack:"argv"`
-	Stdin string            `msgpack:"stdin"`
-	Dir   string            `msgpack:"dir"` // empty: the worker's
-	Env   map[string]string `msgpack:"env"` // beside the worker's own
+	Argv  []string          `msgpack:"argv" json:"argv"`
+	Stdin string            `msgpack:"stdin" json:"stdin"`
+	Dir   string            `msgpack:"dir" json:"dir"` // empty: the worker's
+	Env   map[string]string `msgpack:"env" json:"env"` // beside the worker's own
 }
 
 // An execution is what the task exec returns.
@@ -53,14 +53,25 @@ func (p *patterns) Set(s string) error {
 func (p *patterns) String() string { return strings.Join(*p, ",") }
 func (*patterns) Type() string     { return "patterns" }
 
-// find returns the path of a command that may run.
+// A deniedError is a command that may not run.
+type deniedError struct {
+	name, path string
+	allowed    patterns
+}
+
+func (e *deniedError) Error() string {
+	return fmt.Sprintf("command %q (%s) matches no pattern of --allow-exec, which are: %s",
+		e.name, e.path, cmp.Or(e.allowed.String(), "none"))
+}
+
+// find returns the path of a command that may run. An *exec.Error says that it may, and is not there.
 func (p patterns) find(name string) (string, error) {
 	if strings.Contains(name, "/") && !filepath.IsAbs(name) {
 		return "", fmt.Errorf("command %q: want a name or an absolute path", name)
 	}
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return "", err
+	path, notFound := exec.LookPath(name)
+	if notFound != nil {
+		path = name
 	}
 	path = filepath.Clean(path)
 	for _, pattern := range p {
@@ -69,17 +80,19 @@ func (p patterns) find(name string) (string, error) {
 			subject = name
 		}
 		if ok, _ := filepath.Match(pattern, subject); ok {
-			return path, nil
+			return path, notFound
 		}
 	}
-	return "", fmt.Errorf("command %q (%s) matches no --allow-exec of taskd serve, which are: %s", name, path, cmp.Or(p.String(), "none"))
+	return "", &deniedError{name, path, p}
 }
+
+var errNoCommand = errors.New(`want {"argv": [COMMAND, ARGUMENT, ...]}`)
 
 // run runs a command in a process group of its own. The group is killed at the end of ctx, and
 // what the command leaves behind in it when the command ends.
 func (p patterns) run(ctx context.Context, c command) (execution, error) {
 	if len(c.Argv) == 0 {
-		return execution{}, errors.New(`want {"argv": [COMMAND, ARGUMENT, ...]}`)
+		return execution{}, errNoCommand
 	}
 	path, err := p.find(c.Argv[0])
 	if err != nil {

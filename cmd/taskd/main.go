@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/queue"
 )
 
 // Exit codes, as the help and docs/operations.md list them.
@@ -19,6 +20,7 @@ const (
 	exitNotRun      = 3
 	exitMayHaveRun  = 4
 	exitLost        = 5
+	exitRestart     = 6
 	exitInterrupted = 130
 )
 
@@ -31,6 +33,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	refuseUnknownShells(root)
 	err := root.Execute()
 	if err == nil {
 		return exitOK
@@ -71,7 +74,8 @@ func exitCode(err error) int {
 		return own.code
 	}
 	var config *task.ConfigError
-	if errors.As(err, &config) {
+	var setting *queue.ConfigError
+	if errors.As(err, &config) || errors.As(err, &setting) {
 		return exitUsage
 	}
 	var call *task.Error

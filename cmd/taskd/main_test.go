@@ -53,6 +53,7 @@ func launch(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, cmd: exec.Command(taskdPath, args...), lines: make(chan string, 1024), ended: make(chan struct{})}
 	p.cmd.Dir = dir
+	p.cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
 	p.cmd.Stderr = &p.stderr
 	p.cmd.WaitDelay = 10 * time.Second
 	stdout, err := p.cmd.StdoutPipe()

@@ -22,8 +22,23 @@ Exit codes:
   2    wrong flags, arguments or environment; nothing was started
   3    call, async: the task did not run, it is safe to repeat
   4    call, async: the task may have run
-  5    serve: ended before the drain was complete, the lost tasks are listed
-  130  demo: interrupted`
+  5    serve, queue work: ended before the drain was complete, what was lost is listed
+  6    queue work: a restart was asked for
+  130  interrupted before the end`
+
+// refuseUnknownShells makes completion refuse what is no shell that it knows: by itself it prints its help
+// and reports success. root must have its output by then, which the commands of the shells keep.
+func refuseUnknownShells(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			cmd.Args = cobra.ArbitraryArgs
+			cmd.RunE = func(cmd *cobra.Command, args []string) error {
+				return usagef("completion needs a shell, bash, zsh, fish or powershell; see %s --help", cmd.CommandPath())
+			}
+		}
+	}
+}
 
 // newRoot makes the command line. started turns true when flags, environment
 // and arguments are found good and the command begins.
@@ -47,7 +62,7 @@ func newRoot() (root *cobra.Command, started *bool) {
 			return nil
 		},
 	}
-	root.AddCommand(newDemo(), newServe(), newCall(), newAsync(), newStatus(), newChaos())
+	root.AddCommand(newDemo(), newServe(), newCall(), newAsync(), newStatus(), newQueue(), newChaos(), newGuard())
 	root.AddCommand(&cobra.Command{
 		Use:   "testing",
 		Short: "How to put a pool under stress",

@@ -38,7 +38,7 @@ runs is killed and listed, and the exit code is 5. So it is when the time of a d
   taskd serve --name app --dir /run/app --workers 8 --drain-timeout 1m
   taskd serve --allow-exec git --allow-exec '/usr/bin/*'
   TASKD_WORKERS=8 TASKD_LOG=json taskd serve`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := defineTasks(which, allowed); err != nil {
 				return err
@@ -82,7 +82,7 @@ func serve(ctx context.Context, out io.Writer, cfg task.Config) error {
 
 func announce(out io.Writer, cfg task.Config) {
 	base := filepath.Join(cfg.TempDir, cfg.ServerName)
-	fmt.Fprintf(out, "pool %s is ready: %d workers, %d tasks at once in each\n", cfg.ServerName, cfg.WorkerNum, cfg.MaxRunningNum)
+	fmt.Fprintf(out, "pool %s is ready: %s, %s at once in each\n", cfg.ServerName, plural(cfg.WorkerNum, "worker"), plural(cfg.MaxRunningNum, "task"))
 	fmt.Fprintf(out, "sockets: %s.TaskWorker.0.sock to %d.sock, control: %s.Pool.sock\n", base, cfg.WorkerNum-1, base)
 	fmt.Fprintf(out, "try: taskd call echo '{\"hello\": \"world\"}' --name %s --dir %s\n", cfg.ServerName, cfg.TempDir)
 }

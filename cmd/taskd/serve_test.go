@@ -20,8 +20,21 @@ func (s *served) status() []statusRow {
 	return rows
 }
 
+// block occupies a slot with a task that ends when release is called.
+func (s *served) block() (release func()) {
+	s.t.Helper()
+	pipe := filepath.Join(s.dir, "pipe")
+	require.NoError(s.t, syscall.Mkfifo(pipe, 0o600))
+	id := s.ok("async", "exec", `{"argv": ["cat", "`+pipe+`"]}`)
+	assert.Positive(s.t, atoi(s.t, id))
+	return func() {
+		s.t.Helper()
+		require.NoError(s.t, os.WriteFile(pipe, nil, 0o600)) // returns when the reader is there
+	}
+}
+
 func TestServeAnswersAndDrains(t *testing.T) {
-	s := servePool(t, "--workers", "2")
+	s := servePool(t, "--workers", "2", "--allow-exec", "cat")
 	assert.Contains(t, s.line("sockets:"), filepath.Join(s.dir, "EasySwoole.TaskWorker.0.sock"))
 
 	assert.Equal(t, `{"n":9223372036854775807,"u":18446744073709551615}`+"\n", s.ok("call", "echo", `{"n": 9223372036854775807, "u": 18446744073709551615}`))
@@ -36,13 +49,13 @@ func TestServeAnswersAndDrains(t *testing.T) {
 	})
 	assert.Contains(t, s.ok("status"), "accepting")
 
-	id := s.ok("async", "sleep", `{"for": "300ms"}`)
-	assert.Positive(t, atoi(t, id))
+	release := s.block()
 	s.signal(syscall.SIGTERM)
+	s.line("draining, 1 tasks run")
+	release()
 	code, stdout, stderr := s.wait()
 	assert.Zero(t, code, stderr)
-	assert.Contains(t, stdout, "draining, 1 tasks run")
-	assert.Contains(t, stdout, "drained")
+	assert.Equal(t, "drained\n", stdout)
 	for _, w := range workers {
 		assertGone(t, w.PID)
 	}
@@ -91,18 +104,18 @@ func TestExecIsRefusedUnlessAllowed(t *testing.T) {
 	code, stdout, stderr := s.run("call", "exec", `{"argv": ["ls"]}`)
 	assert.Equal(t, exitFailed, code)
 	assert.Empty(t, stdout)
-	assert.Contains(t, stderr, "matches no --allow-exec of taskd serve, which are: echo,/bin/ca*")
+	assert.Contains(t, stderr, "matches no pattern of --allow-exec, which are: echo,/bin/ca*")
 }
 
 func TestFailedCallsSayWhatIsKnown(t *testing.T) {
-	s := servePool(t, "--workers", "1", "--max-running", "1", "--max-package-size", "64KiB", "--tasks", "echo,sleep")
+	s := servePool(t, "--workers", "1", "--max-running", "1", "--max-package-size", "64KiB", "--tasks", "echo,sleep,exec", "--allow-exec", "cat")
 	for name, c := range map[string]struct {
 		args []string
 		code int
 		want []string
 	}{
 		"the task fails":            {[]string{"call", "sleep", `{"for": "NaN"}`}, exitFailed, []string{"status -5", "ran", "invalid duration", "The task ran."}},
-		"no such task":              {[]string{"call", "exec", `{"argv": ["ls"]}`}, exitNotRun, []string{"status -4", "not run", "Check the task's name"}},
+		"no such task":              {[]string{"call", "digest", `{"path": "x"}`}, exitNotRun, []string{"status -4", "not run", "Check the task's name"}},
 		"too large":                 {[]string{"call", "echo", `"` + strings.Repeat("x", 70<<10) + `"`}, exitNotRun, []string{"status -8", "--max-package-size"}},
 		"no time":                   {[]string{"call", "sleep", `{"for": "200ms"}`, "--timeout", "20ms"}, exitMayHaveRun, []string{"status -7", "may have run", "before you try again"}},
 		"arguments of another type": {[]string{"call", "sleep", `[1]`}, exitNotRun, []string{"status -4", "not run"}},
@@ -119,12 +132,17 @@ func TestFailedCallsSayWhatIsKnown(t *testing.T) {
 	}
 	t.Run("no free slot", func(t *testing.T) {
 		eventually(t, "the slot is free", func() bool { return s.status()[0].Running == 0 })
-		s.ok("async", "sleep", `{"for": "1s"}`)
+		release := s.block()
 		code, _, stderr := s.run("call", "echo")
 		assert.Equal(t, exitNotRun, code)
 		assert.Contains(t, stderr, "status -2")
 		assert.Contains(t, stderr, "--wait 5s")
-		assert.Equal(t, "null\n", s.ok("call", "echo", "--wait", "10s", "--timeout", "0"))
+
+		waiting := launch(t, s.dir, "call", "echo", "1", "--wait", "30s", "--timeout", "0")
+		release()
+		code, stdout, stderr := waiting.wait()
+		assert.Zero(t, code, stderr)
+		assert.Equal(t, "1\n", stdout)
 	})
 }
 

@@ -27,7 +27,7 @@ Whenever the pool is still, accepted = success + fail + lost + running.`,
 		Example: `  taskd status
   taskd status --watch --every 500ms
   taskd status --json | jq '.[].running'`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, _, stop := twoSignals(cmd.Context())
 			defer stop()

@@ -19,8 +19,7 @@ func TestWrongUsageIsOneSentenceAndStartsNothing(t *testing.T) {
 		want string
 	}{
 		"no such flag":                {[]string{"serve", "--wokers", "3"}, "unknown flag: --wokers"},
-		"an argument too many":        {[]string{"serve", "now"}, `unknown command "now"`},
-		"no task":                     {[]string{"call"}, "accepts between 1 and 2"},
+		"an argument too many":        {[]string{"serve", "now"}, `serve takes no arguments, and got "now"`},
 		"explicit 0 workers":          {[]string{"serve", "--workers", "0"}, "from 1 to 512"},
 		"negative workers":            {[]string{"serve", "--workers", "-1"}, "from 1 to 512"},
 		"513 workers":                 {[]string{"serve", "--workers", "513"}, "from 1 to 512"},
@@ -52,7 +51,25 @@ func TestWrongUsageIsOneSentenceAndStartsNothing(t *testing.T) {
 		"a time of NaN for a call":    {[]string{"call", "echo", "--timeout", "NaN"}, "want a duration"},
 		"a negative wait":             {[]string{"call", "echo", "--wait", "-1s"}, "0 or more"},
 		"a demo without workers":      {[]string{"demo", "--workers", "0"}, "from 1 to 512"},
+		"a call of nothing":           {[]string{"call"}, "call needs TASK [JSON]; see taskd call --help"},
+		"an async of too much":        {[]string{"async", "a", "1", "2"}, "async needs TASK [JSON]; see taskd async --help"},
+		"a demo of two folders":       {[]string{"demo", "a", "b"}, "demo takes one folder"},
+		"completion for no shell":     {[]string{"completion", "nosh"}, "completion needs a shell, bash, zsh, fish or powershell"},
 		"watching without a pause":    {[]string{"status", "--watch", "--every", "0"}, "more than 0"},
+		"no such queue command":       {[]string{"queue", "wrok"}, `unknown command "wrok" for "taskd queue"`},
+		"no such database":            {[]string{"queue", "size", "--dsn", "oracle://u:secret@h"}, "want sqlite:/path/file.db"},
+		"a queue database of no file": {[]string{"queue", "size", "--dsn", "sqlite:"}, "want a path"},
+		"a payload that is not JSON":  {[]string{"queue", "push", "exec", "{"}, "not JSON"},
+		"a payload that is a number":  {[]string{"queue", "push", "exec", "7"}, "object or array"},
+		"zero tries":                  {[]string{"queue", "push", "exec", "--tries", "0"}, "from 1 to"},
+		"no concurrency":              {[]string{"queue", "work", "--concurrency", "0"}, "from 1 to 512"},
+		"a lease of no time":          {[]string{"queue", "work", "--lease", "0"}, "100ms or more"},
+		"nothing to retry":            {[]string{"queue", "retry"}, "ids of dead letters, or --all"},
+		"ids and all to retry":        {[]string{"queue", "retry", "1", "--all"}, "ids of dead letters, or --all"},
+		"a filter without all":        {[]string{"queue", "retry", "1", "--type", "exec"}, "--type needs --all"},
+		"a rate of NaN":               {[]string{"queue", "retry", "--all", "--rate", "NaN"}, "at least 0"},
+		"a time that is none":         {[]string{"queue", "failed", "--since", "yesterday"}, "want a time such as"},
+		"pruning without an age":      {[]string{"queue", "prune"}, "want --older-than"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -77,17 +94,22 @@ func TestUnknownCommandSuggestsAnother(t *testing.T) {
 
 func TestEveryCommandTeachesByExample(t *testing.T) {
 	root, _ := newRoot()
-	for _, cmd := range root.Commands() {
-		if cmd.Runnable() && cmd.IsAvailableCommand() {
-			assert.Contains(t, cmd.Example, "taskd "+cmd.Name(), cmd.Name())
-			assert.NotEmpty(t, cmd.Long, cmd.Name())
+	var look func(*cobra.Command)
+	look = func(parent *cobra.Command) {
+		for _, cmd := range parent.Commands() {
+			if cmd.Runnable() && cmd.IsAvailableCommand() {
+				assert.Contains(t, cmd.Example, cmd.CommandPath(), cmd.CommandPath())
+				assert.NotEmpty(t, cmd.Long, cmd.CommandPath())
+			}
+			look(cmd)
 		}
 	}
+	look(root)
 }
 
 func TestHelpNamesEveryExitCode(t *testing.T) {
 	help := helpOf(t, "--help")
-	for _, code := range []string{"\n  0 ", "\n  1 ", "\n  2 ", "\n  3 ", "\n  4 ", "\n  5 ", "\n  130 "} {
+	for _, code := range []string{"\n  0 ", "\n  1 ", "\n  2 ", "\n  3 ", "\n  4 ", "\n  5 ", "\n  6 ", "\n  130 "} {
 		assert.Contains(t, help, code)
 	}
 }

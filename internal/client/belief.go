@@ -88,6 +88,7 @@ type evidence struct {
 	// lastRead is the last id that the worker read whole on the connection, by its notice or its row.
 	lastRead  uint64
 	readKnown bool
+	notBegun  bool // the worker's row says that the task had a slot and its turn had not come
 }
 
 // delivery says what the evidence proves.
@@ -97,7 +98,7 @@ func (e evidence) delivery() Delivery {
 		return NotRun // the frame was never whole in a worker
 	case e.end == timedOut || e.end == broken:
 		return MayHaveRun
-	case e.readKnown && e.id > e.lastRead:
+	case e.readKnown && e.id > e.lastRead, e.notBegun:
 		return NotRun
 	case e.readKnown:
 		return MayHaveRun

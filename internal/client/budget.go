@@ -93,10 +93,16 @@ func (b *budget) late() error {
 }
 
 // pause waits for d, or less when the call must end before.
-func (b *budget) pause(d time.Duration) {
+func (b *budget) pause(d time.Duration) { b.wait(nil, d) }
+
+// await waits until event is closed, or less when the call must end before.
+func (b *budget) await(event <-chan struct{}) { b.wait(event, never) }
+
+func (b *budget) wait(event <-chan struct{}, d time.Duration) {
 	timer := time.NewTimer(min(d, b.left(never)))
 	defer timer.Stop()
 	select {
+	case <-event:
 	case <-timer.C:
 	case <-b.ctx.Done():
 	case <-b.cut:

@@ -2,10 +2,12 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
 
+	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/protocol"
 	"github.com/taskd-go/task/sharedstate"
 )
@@ -99,10 +101,7 @@ func (c *Client) deliver(b *budget, call *Call, fr *frame) (Reply, *Failure) {
 	for {
 		row, f := c.choose(b)
 		if f != nil {
-			if unreached != nil && f.Status == protocol.StatusBusy {
-				f = unreached
-			}
-			return c.give(Reply{}, f, missed)
+			return c.give(Reply{}, tellMore(f, unreached), missed)
 		}
 		reply, f, v := c.send(b, call, fr, row)
 		switch {
@@ -118,6 +117,14 @@ func (c *Client) deliver(b *budget, call *Call, fr *frame) (Reply, *Failure) {
 			return c.give(reply, f, missed)
 		}
 	}
+}
+
+// tellMore prefers, to the failure that no other worker is free, the one of the worker that the call could not reach.
+func tellMore(f, unreached *Failure) *Failure {
+	if unreached != nil && f.Status == protocol.StatusBusy && !errors.Is(f, ErrClosed) {
+		return unreached
+	}
+	return f
 }
 
 // give hands the outcome out once the picks of unreachable workers are given back.
@@ -176,7 +183,7 @@ func (c *Client) noSlot(b *budget) *Failure {
 		c.table.Workers(), accepting, c.table.Workers()-accepting)
 	if b.waitUntil > 0 {
 		f.Message += ", and no slot became free in time"
-		if b.deadline <= b.waitUntil {
+		if sys.Now() >= b.deadline {
 			f.Err = b.late()
 		}
 	}
@@ -196,11 +203,11 @@ func (c *Client) send(b *budget, call *Call, fr *frame, row sharedstate.Row) (Re
 		return c.sendAlone(b, call, fr, row)
 	}
 	for {
-		s, f, v := c.sharedTo(b, row, false)
+		s, f, v := c.sharedTo(b, row)
 		switch {
 		case f != nil:
 			return Reply{}, f, v
-		case s == nil || len(fr.bytes) > s.MaxPackageSize:
+		case len(fr.bytes) > s.MaxPackageSize:
 			return c.sendAlone(b, call, fr, row)
 		}
 		if w := c.waiters.get(); s.submit(c.fill(w, b, call, fr)) {

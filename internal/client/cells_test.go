@@ -11,6 +11,7 @@ import (
 
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/protocol"
+	"github.com/taskd-go/task/sharedstate"
 )
 
 // unproved stands for MayHaveRun, where the zero value means another thing.
@@ -128,12 +129,22 @@ func TestWhatACallerMayBelieve(t *testing.T) {
 		{name: "the worker's row knows of an earlier call only", pool: func(p *pool) {
 			p.worker(0, func(c *fakeConn, pkg protocol.Package) error {
 				if c.packages.Load() > 1 {
+					c.row.Finish(sharedstate.End{How: 1, Signal: 9})
 					return errHangUp
 				}
 				c.row.ConnRead(c.place, pkg.ID)
 				return echo(c, pkg)
 			})
 		}, before: 1, status: -7, want: NotRun, words: "was lost"},
+		{name: "so does the row of a worker that lives and lost the connection", pool: func(p *pool) {
+			p.worker(0, func(c *fakeConn, pkg protocol.Package) error {
+				if c.packages.Load() > 1 {
+					return errHangUp
+				}
+				c.row.ConnRead(c.place, pkg.ID)
+				return echo(c, pkg)
+			})
+		}, before: 1, status: -7, want: MayHaveRun, words: "was lost"},
 		{name: "the worker's row knows of this call", pool: func(p *pool) {
 			p.worker(0, func(c *fakeConn, pkg protocol.Package) error {
 				c.row.ConnRead(c.place, pkg.ID)
@@ -143,6 +154,22 @@ func TestWhatACallerMayBelieve(t *testing.T) {
 				return echo(c, pkg)
 			})
 		}, before: 1, status: -7, want: MayHaveRun, words: "was lost"},
+		{name: "the worker's row knows that its turn had not come", pool: func(p *pool) {
+			p.worker(0, func(c *fakeConn, pkg protocol.Package) error {
+				c.row.Record(1, pkg.ID, "t")
+				c.row.ConnRead(c.place, pkg.ID)
+				c.row.Finish(sharedstate.End{How: 1, Signal: 9})
+				return errHangUp
+			})
+		}, status: -7, want: NotRun, words: "was lost"},
+		{name: "the worker's row knows that it had begun", pool: func(p *pool) {
+			p.worker(0, func(c *fakeConn, pkg protocol.Package) error {
+				c.row.Begin(c.row.Record(1, pkg.ID, "t"))
+				c.row.ConnRead(c.place, pkg.ID)
+				c.row.Finish(sharedstate.End{How: 1, Signal: 9})
+				return errHangUp
+			})
+		}, status: -7, want: MayHaveRun, words: "was lost"},
 		{name: "a notice of an earlier call, then the end", pool: func(p *pool) {
 			p.worker(0, func(c *fakeConn, pkg protocol.Package) error { _ = c.drain(pkg.ID - 1); return errHangUp })
 		}, status: -7, want: NotRun, words: "was lost"},

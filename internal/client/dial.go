@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"syscall"
 	"time"
@@ -24,14 +25,14 @@ type link struct {
 	lastRead uint64
 }
 
-// nextID returns an id greater than all before; 0 when the connection has used them up.
+// nextID returns an id greater than all before.
 func (l *link) nextID() uint64 {
-	if uint32(l.id+1) == 0 {
-		return 0
-	}
 	l.id++
 	return l.id
 }
+
+// usedUp says whether another n ids would run into the connection's own half.
+func (l *link) usedUp(n int) bool { return uint64(uint32(l.id))+uint64(n) > math.MaxUint32 }
 
 // read returns the next response that is no greeting.
 func (l *link) read() (r protocol.Response, owned bool, err error) {
@@ -81,12 +82,15 @@ const (
 // will serve. A worker that ends or stops accepting meanwhile is left for another one.
 func (c *Client) dial(b *budget, row sharedstate.Row) (*link, *Failure, verdict) {
 	to := target{row, row.Index(), row.Generation()}
+	if f, v := c.stillWanted(b, to); f != nil {
+		return nil, f, v
+	}
 	for look := firstLook; ; look = min(2*look, lastLook) {
 		l, f, v := c.open(b, to)
 		if f != nil {
 			return nil, f, v
 		}
-		if c.adopt(l) {
+		if c.adopt(l, to.index) {
 			return l, nil, settled
 		}
 		// The target's predecessor accepts until it hears that it is replaced.
@@ -185,10 +189,10 @@ func (l *link) greet() error {
 }
 
 // adopt ties a greeted link to the row of the process that greeted. It fails when that process is not, or no
-// longer, the one that serves its index.
-func (c *Client) adopt(l *link) bool {
-	row, ok := c.table.Current(l.Index)
-	if !ok || row.Generation() != l.Generation {
+// longer, the one that serves the index.
+func (c *Client) adopt(l *link, index int) bool {
+	row, ok := c.table.Current(index)
+	if !ok || l.Index != index || row.Generation() != l.Generation {
 		return false
 	}
 	l.row = row

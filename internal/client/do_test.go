@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"strings"
@@ -441,4 +442,60 @@ func TestCloseEndsCallsThatWaitForASlot(t *testing.T) {
 	waitFor(t, func() bool { return p.client.calls.inside() == 1 })
 	require.NoError(t, p.client.Close(t.Context()))
 	require.ErrorIs(t, <-done, ErrClosed)
+}
+
+func TestAConnectionWhoseIDsAreUsedUpIsReplaced(t *testing.T) {
+	for _, connection := range []string{"own", "shared"} {
+		t.Run(connection+" connection", func(t *testing.T) {
+			p := newPool(t, 1, 64)
+			var ids []uint64
+			w := p.worker(0, func(c *fakeConn, pkg protocol.Package) error {
+				ids = append(ids, pkg.ID)
+				return echo(c, pkg)
+			})
+			if connection == "shared" {
+				p.crowd()
+			}
+			for i := range 4 {
+				_, f := p.client.Do(t.Context(), syncCall(""))
+				require.Nil(t, f)
+				if i > 0 {
+					continue
+				}
+				if peer := &p.client.peers[0]; connection == "shared" {
+					peer.shared.id += math.MaxUint32 - 2
+				} else {
+					peer.idle[0].id += math.MaxUint32 - 2
+				}
+			}
+			require.EqualValues(t, 2, w.accepted.Load())
+			require.EqualValues(t, math.MaxUint32, uint32(ids[1]))
+			require.Equal(t, []uint32{1, 2}, []uint32{uint32(ids[2]), uint32(ids[3])})
+			require.NotEqual(t, ids[1]>>32, ids[2]>>32)
+		})
+	}
+}
+
+func TestAGreetingOfAnotherIndexIsNotBelieved(t *testing.T) {
+	for _, index := range []int{1, 99, -1} {
+		t.Run(fmt.Sprint(index), func(t *testing.T) {
+			t.Parallel()
+			p := newPool(t, 1, 1)
+			p.raw(0, func(c *fakeConn) error {
+				g := c.greeting()
+				g.Index = index
+				if err := c.write(protocol.AppendGreeting(nil, g)); err != nil {
+					return err
+				}
+				_, err := io.Copy(io.Discard, c.conn)
+				return err
+			})
+			call := syncCall("x")
+			call.Deadline = within(50 * time.Millisecond)
+			_, f := p.client.Do(t.Context(), call)
+			require.NotNil(t, f)
+			require.Equal(t, protocol.StatusSockTimeout, f.Status, f.Message)
+			require.Equal(t, NotRun, f.Delivery, f.Message)
+		})
+	}
 }

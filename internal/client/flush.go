@@ -2,11 +2,15 @@ package client
 
 import (
 	"runtime"
+	"slices"
 	"syscall"
 )
 
 // maxRounds is how many writes a caller makes for others before a goroutine takes over.
 const maxRounds = 4
+
+// maxWrite is about how many bytes are copied together for one write.
+const maxWrite = 256 << 10
 
 // write writes what is queued, also by others meanwhile. Whoever found nobody
 // writing calls it. When others are in flight it yields once, so that
@@ -61,14 +65,15 @@ func (s *shared) collect() bool {
 		return false
 	}
 	s.out = s.out[:0]
-	for i, w := range s.queue {
+	n := 0
+	for ; n < len(s.queue) && len(s.out) < maxWrite; n++ {
+		w := s.queue[n]
 		s.out = append(s.out, w.frame...)
 		w.begin = s.handed
 		s.handed += int64(len(w.frame))
 		w.end = s.handed
-		s.queue[i] = nil
 	}
-	s.queue = s.queue[:0]
+	s.queue = slices.Delete(s.queue, 0, n)
 	return true
 }
 

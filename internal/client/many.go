@@ -1,10 +1,11 @@
 package client
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 
-	"github.com/taskd-go/task/protocol"
 	"github.com/taskd-go/task/sharedstate"
 )
 
@@ -153,10 +154,7 @@ func (m *batch) placeNext() {
 func (m *batch) assign(i int, row sharedstate.Row, f *Failure) {
 	it := &m.items[i]
 	if f != nil {
-		if f.Status == protocol.StatusBusy && it.failure != nil {
-			f = it.failure // the worker that it could not reach tells more
-		}
-		m.failures[i] = f
+		m.failures[i] = tellMore(f, it.failure)
 		return
 	}
 	it.waiter.row = row
@@ -195,18 +193,13 @@ func (m *batch) send() {
 
 func (m *batch) sendGroup(g group) {
 	m.launch(len(g.waiters))
-	for {
-		s, f, v := m.c.sharedTo(&m.items[g.waiters[0].call].budget, g.row, true)
-		if f == nil && s == nil { // a newer process is there
-			f, v = unreached(g.row.Index(), g.row.PID(), nil), elsewhere
-		}
+	for len(g.waiters) > 0 {
+		// The one whose time is up first bounds the wait for a connection.
+		first := slices.MinFunc(g.waiters, func(a, b *waiter) int { return cmp.Compare(a.deadline, b.deadline) })
+		s, f, v := m.c.sharedTo(&m.items[first.call].budget, g.row)
 		if f != nil {
-			for _, w := range g.waiters {
-				it := &m.items[w.call]
-				it.failure, it.verdict, it.shared = f, v, nil
-				m.end(w.call, true, v == elsewhere)
-			}
-			return
+			g.waiters = m.unconnected(g.waiters, first, f, v)
+			continue
 		}
 		for _, w := range g.waiters {
 			m.items[w.call].shared = s
@@ -216,6 +209,20 @@ func (m *batch) sendGroup(g group) {
 		}
 		m.c.peers[s.Index].leave(s)
 	}
+}
+
+// unconnected ends the attempt of those for which there is no connection: all, or when only the time of some was up, these.
+func (m *batch) unconnected(ws []*waiter, first *waiter, f *Failure, v verdict) (others []*waiter) {
+	for _, w := range ws {
+		it := &m.items[w.call]
+		if v == settled && w != first && it.budget.ended() == nil {
+			others = append(others, w)
+			continue
+		}
+		it.failure, it.verdict, it.shared = f, v, nil
+		m.end(w.call, true, v == elsewhere)
+	}
+	return others
 }
 
 func (m *batch) launch(n int) {

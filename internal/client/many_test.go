@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/protocol"
 )
 
@@ -111,11 +112,12 @@ func TestManyOfAllKinds(t *testing.T) {
 			return echo(c, pkg)
 		})
 	}
+	manyAnswered(t, p, 8) // so that no deadline passes while a connection is opened
 	calls := numbered(8)
 	calls[1].Payload = text(strings.Repeat("x", largeFrame))
 	calls[2].Cancel = true
 	calls[3].Task = "refuse"
-	calls[4].Task, calls[4].Deadline = "never", within(50*time.Millisecond)
+	calls[4].Task, calls[4].Deadline = "never", within(200*time.Millisecond)
 	calls[5].Payload = func([]byte) ([]byte, error) { return nil, fmt.Errorf("no") }
 	calls[6].Payload = text(strings.Repeat("x", testLimit))
 	calls[7].Type = protocol.Async
@@ -211,5 +213,27 @@ func TestManyAfterClose(t *testing.T) {
 	_, failures := p.client.Many(t.Context(), numbered(2))
 	for _, f := range failures {
 		require.ErrorIs(t, f, ErrClosed)
+	}
+}
+
+func TestADeadlineThatPassesBeforeThereIsAConnectionEndsItsOwnCallAlone(t *testing.T) {
+	p := newPool(t, 1, 64)
+	l, row := p.listen(0), p.row(0, 1)
+	calls := numbered(4)
+	calls[2].Deadline = within(20 * time.Millisecond)
+	done := make(chan []*Failure, 1)
+	go func() {
+		_, failures := p.client.Many(context.Background(), calls)
+		done <- failures
+	}()
+	waitFor(t, func() bool { return sys.Now() > calls[2].Deadline && p.client.chooser.InFlight(row) == 3 })
+	p.serve(0, 1, l, row, echo)
+	for i, f := range <-done {
+		if i != 2 {
+			require.Nil(t, f)
+			continue
+		}
+		require.Equal(t, protocol.StatusSockTimeout, f.Status)
+		require.Equal(t, NotRun, f.Delivery)
 	}
 }

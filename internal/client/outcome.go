@@ -8,6 +8,7 @@ import (
 
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/protocol"
+	"github.com/taskd-go/task/sharedstate"
 )
 
 // answered turns a worker's response into the call's outcome.
@@ -39,7 +40,11 @@ func outOfTime(err error, sent extent, l *link) *Failure {
 			where = fmt.Sprintf("before worker %d (pid %d) had taken the package", l.Index, l.PID)
 		}
 	}
-	f.Message = fmt.Sprintf("the call ended %s: %v", where, err)
+	why := err.Error()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		why = "its deadline has passed"
+	}
+	f.Message = fmt.Sprintf("the call ended %s: %s", where, why)
 	return f
 }
 
@@ -68,41 +73,43 @@ func (c *Client) unanswered(b *budget, l *link, e evidence, err error) (Reply, *
 	if e.sent == nothing {
 		return Reply{}, unreached(l.Index, l.PID, err), elsewhere
 	}
-	if !e.readKnown {
-		e.lastRead, e.readKnown = l.row.LastRead(e.id)
-	}
 	return Reply{}, c.lost(b, l, e, err), settled
 }
 
-// ending waits a little for the worker's end record, which the parent writes
-// when it has reaped the process, and says in words how the worker ended; "" where that is not known.
-func (c *Client) ending(b *budget, l *link, lost int64) string {
-	if c.cfg.Describe == nil {
-		return ""
-	}
+// endOfWorker waits a little for the end record of the worker's process, which the parent writes
+// when it has reaped it; ok is false where it does not come.
+func (c *Client) endOfWorker(b *budget, l *link, lost int64) (end sharedstate.End, ok bool) {
 	until := min(lost+int64(endWait), b.deadline)
 	for step := time.Millisecond; ; step = min(2*step, 16*time.Millisecond) {
-		if e, ok := l.row.Ended(l.Generation); ok {
-			return c.cfg.Describe(e)
+		if end, ok := l.row.Ended(l.Generation); ok {
+			return end, true
 		}
-		if left := until - sys.Now(); left > 0 && b.ended() == nil {
-			b.pause(min(step, time.Duration(left)))
-			continue
+		left := until - sys.Now()
+		if left <= 0 || b.ended() != nil {
+			return sharedstate.End{}, false
 		}
-		return ""
+		b.pause(min(step, time.Duration(left)))
 	}
 }
 
 // endWait is how long a lost call waits for its worker's end record.
 const endWait = 200 * time.Millisecond
 
-// lost is the failure of a call whose connection ended without an answer.
+// lost is the failure of a call whose connection ended without an answer. What the row says was
+// read last is proof only once the process is gone: one that lives may have lost the connection to
+// a task that closed it, and may still read what came on it.
 func (c *Client) lost(b *budget, l *link, e evidence, cause error) *Failure {
-	f := &Failure{Status: protocol.StatusSockTimeout, Delivery: e.delivery(), Index: l.Index, PID: l.PID, Err: cause}
-	how := c.ending(b, l, e.at)
-	if how == "" {
-		how = "the connection ended"
+	how := "the connection ended"
+	if end, ok := c.endOfWorker(b, l, e.at); ok {
+		if c.cfg.Describe != nil {
+			how = c.cfg.Describe(end)
+		}
+		if !e.readKnown {
+			e.lastRead, e.readKnown = l.row.LastRead(e.id)
+		}
+		e.notBegun = l.row.NotBegun(e.id)
 	}
+	f := &Failure{Status: protocol.StatusSockTimeout, Delivery: e.delivery(), Index: l.Index, PID: l.PID, Err: cause}
 	f.Message = fmt.Sprintf("worker %d (pid %d) was lost: %s", l.Index, l.PID, how)
 	return f
 }

@@ -113,7 +113,7 @@ func (c *Client) exchange(b *budget, call *Call, fr *frame, o *own) (Reply, *Fai
 		}, err)
 	}
 	reply, f, v := answered(o.link, &r, owned)
-	c.release(o, usable && r.ID == id && !o.noticed && uint32(id+1) != 0)
+	c.release(o, usable && r.ID == id && !o.noticed && !o.usedUp(1))
 	return reply, f, v
 }
 

@@ -15,7 +15,7 @@ type peer struct {
 	generation uint64 // of the connections that are kept
 	idle       []*own // the last one used is the next
 	shared     *shared
-	dialing    bool // somebody opens the shared one
+	opening    chan struct{} // closed when somebody has opened the shared one, or failed to; nil: nobody does
 }
 
 // take returns an idle connection to the given generation, or nil. Those of an earlier one are dropped.
@@ -83,58 +83,71 @@ func (p *peer) leave(s *shared) {
 	s.retire()
 }
 
-// find returns the shared connection to the given generation. dial says that
-// there is none, and that the caller is to open it and call opened.
-func (p *peer) find(c *Client, generation uint64, always bool) (s *shared, dial bool) {
+// find returns the shared connection to the given generation. When there is
+// none, opening says that somebody opens it; nil: the caller is to do so, and to call opened.
+func (p *peer) find(c *Client, generation uint64) (s *shared, opening <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.advanceLocked(c, generation)
 	if p.shared != nil && generation == p.generation {
-		return p.shared, false
+		return p.shared, nil
 	}
-	if p.dialing && !always {
-		return nil, false
+	if p.opening == nil {
+		p.opening = make(chan struct{})
+		return nil, nil
 	}
-	p.dialing = true
-	return nil, true
+	return nil, p.opening
 }
 
-// opened ends what find began. It keeps s, which may be nil, unless there is a better one or the
-// process is outdated, and returns the one to use.
-func (p *peer) opened(c *Client, s *shared) *shared {
+// opened ends what find began. It keeps s, which may be nil, unless its process is
+// outdated or, as a newer one than the caller chose, connected already.
+func (p *peer) opened(c *Client, s *shared) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.dialing = false
+	close(p.opening)
+	p.opening = nil
 	if s == nil {
-		return nil
+		return
 	}
 	p.advanceLocked(c, s.Generation)
 	if p.shared != nil || s.Generation < p.generation {
 		s.retire()
-	} else {
-		p.shared = s
+		return
 	}
-	return p.shared
+	p.shared = s
 }
 
-// sharedTo returns the shared connection to the worker of row. It opens it when
-// there is none; while another call does so it returns nil, unless always is set.
-func (c *Client) sharedTo(b *budget, row sharedstate.Row, always bool) (*shared, *Failure, verdict) {
+// sharedTo returns the shared connection to the worker of row. When there is none, one
+// of the calls that need it opens it, and the others wait for that.
+func (c *Client) sharedTo(b *budget, row sharedstate.Row) (*shared, *Failure, verdict) {
 	p := &c.peers[row.Index()]
-	s, dial := p.find(c, row.Generation(), always)
-	if !dial {
-		return s, nil, settled
+	for {
+		s, opening := p.find(c, row.Generation())
+		if s != nil {
+			return s, nil, settled
+		}
+		if opening == nil {
+			s, f, v := c.openShared(b, row)
+			p.opened(c, s)
+			return s, f, v
+		}
+		b.await(opening)
+		if err := b.ended(); err != nil {
+			return nil, outOfTime(err, nothing, nil), settled
+		}
 	}
+}
+
+// openShared opens a connection to the worker of row.
+func (c *Client) openShared(b *budget, row sharedstate.Row) (*shared, *Failure, verdict) {
 	l, f, v := c.dial(b, row)
 	if f != nil {
-		p.opened(c, nil)
 		return nil, f, v
 	}
 	s, err := newShared(c, l)
 	if err != nil || !c.sweeper.add(s) {
-		p.opened(c, nil)
 		_ = l.conn.Close()
 		return nil, outOfTime(ErrClosed, nothing, l), settled
 	}
-	return p.opened(c, s), nil, settled
+	return s, nil, settled
 }

@@ -142,7 +142,7 @@ func runEcho() int {
 
 func echoConn(conn *net.UnixConn) {
 	defer conn.Close()
-	buf := make([]byte, 4<<20)
+	buf := make([]byte, 4<<10)
 	have := 0
 	for {
 		n, err := conn.Read(buf[have:])
@@ -150,7 +150,13 @@ func echoConn(conn *net.UnixConn) {
 			return
 		}
 		have += n
-		if have < 4 || have < 4+int(binary.BigEndian.Uint32(buf)) {
+		if have < 4 {
+			continue
+		}
+		if whole := 4 + int(binary.BigEndian.Uint32(buf)); have < whole {
+			if whole > len(buf) {
+				buf = append(buf, make([]byte, whole-len(buf))...)
+			}
 			continue
 		}
 		if _, err := conn.Write(buf[:have]); err != nil {

@@ -2,7 +2,6 @@ package client
 
 import (
 	"errors"
-	"math"
 	"slices"
 	"sync"
 	"syscall"
@@ -92,7 +91,7 @@ func newShared(c *Client, l *link) (*shared, error) {
 func (s *shared) submit(ws ...*waiter) bool {
 	deadline := int64(never)
 	s.mu.Lock()
-	if s.ended || uint64(uint32(s.id))+uint64(len(ws)) >= math.MaxUint32 {
+	if s.ended || s.usedUp(len(ws)) {
 		s.mu.Unlock()
 		return false
 	}

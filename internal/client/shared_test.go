@@ -306,3 +306,23 @@ func TestALossInTheMiddleOfAWrite(t *testing.T) {
 	require.LessOrEqual(t, int64(count[MayHaveRun])*(12<<10), s.sent, "only frames that the socket took whole may have run")
 	require.EqualValues(t, 1, w.packages.Load())
 }
+
+// unbit/uwsgi #1804, #2444, #1999: burst of 2,000 calls: no connect error while slots are free; fd count returns to the start value
+func TestABurstOpensFewConnections_Row20(t *testing.T) {
+	const burst = 2000
+	p := newPool(t, 1, burst)
+	w := p.worker(0, echo)
+	start := make(chan struct{})
+	var wg sync.WaitGroup
+	for range burst {
+		wg.Go(func() {
+			<-start
+			if _, f := p.client.Do(context.Background(), syncCall("")); f != nil {
+				t.Error(f)
+			}
+		})
+	}
+	close(start)
+	wg.Wait()
+	require.LessOrEqual(t, w.accepted.Load(), int64(ownCalls+1))
+}

@@ -11,6 +11,7 @@ import (
 )
 
 // Decode reads the one value in b into v, a non-nil pointer. b has passed protocol.Check.
+// A []byte of 16 KiB or more shares b's memory, which must not be written to any more.
 //
 // nil becomes the zero value. A number that v's type does not hold is an
 // error, and so is a value of another kind, but that a string may become []byte and bytes a
@@ -41,6 +42,9 @@ func Decode(b []byte, v any) (err error) {
 	}
 	return d.end()
 }
+
+// sharedFrom is from how many bytes on a []byte is not copied.
+const sharedFrom = 16 << 10
 
 // A decoder reads b from at on.
 type decoder struct {
@@ -146,6 +150,10 @@ func (d *decoder) list(p *plan, v reflect.Value, t raw.Token) error {
 	}
 	if p.kind == reflect.Array && t.Len > v.Len() {
 		return fmt.Errorf("%d elements do not fit %s", t.Len, p.typ)
+	}
+	if isBytes && p.kind == reflect.Slice && t.Len >= sharedFrom {
+		v.SetBytes(d.b[d.at-t.Len : d.at : d.at])
+		return nil
 	}
 	v.SetZero()
 	if p.kind == reflect.Slice {

@@ -260,6 +260,19 @@ func TestBytesOfManySizes(t *testing.T) {
 	}
 }
 
+func TestOnlyLargeBytesShareMemory(t *testing.T) {
+	for size, shared := range map[int]bool{sharedFrom - 1: false, sharedFrom: true, 1 << 20: true} {
+		b := marshal(t, struct{ Data, Next []byte }{make([]byte, size), []byte("next")})
+		before := bytes.Clone(b)
+		var out struct{ Data, Next []byte }
+		require.NoError(t, Decode(b, &out))
+		out.Data[0] = 1
+		assert.Equal(t, shared, !bytes.Equal(before, b), "%d bytes", size)
+		out.Data = append(out.Data, "more"...)
+		assert.Equal(t, "next", string(out.Next))
+	}
+}
+
 // Types that decode themselves, in each of the ways that the library knows.
 type (
 	custom struct{ n int }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 )
@@ -22,8 +23,8 @@ type Conn struct {
 	c net.Conn
 	r *bufio.Reader
 
-	mu     sync.Mutex // held while a line is written
-	broken error      // why no further line may be written: the last one was cut
+	mu   sync.Mutex // held while a line is written
+	rest []byte     // of a line that was cut; it comes before the next one
 }
 
 // NewConn speaks over c, a stream, which the Conn takes over.
@@ -32,7 +33,7 @@ func NewConn(c net.Conn) *Conn {
 }
 
 // Send writes one message. It never blocks for more than a second: when the other
-// side does not read for so long, the error wraps os.ErrDeadlineExceeded. After a line that was cut every Send fails.
+// side does not read for so long, the error wraps os.ErrDeadlineExceeded, and the message was not and will not be sent.
 func (c *Conn) Send(m Message) error {
 	deadline := time.Now().Add(sendLimit)
 	line, err := json.Marshal(m)
@@ -51,16 +52,20 @@ func (c *Conn) Send(m Message) error {
 	return nil
 }
 
+// write sends what is left of an earlier line, and line. A line that has begun is as good as
+// sent: the other side cannot do without its end.
 func (c *Conn) write(line []byte, deadline time.Time) error {
-	if c.broken != nil {
-		return c.broken
-	}
 	if err := c.c.SetWriteDeadline(deadline); err != nil {
 		return err
 	}
-	n, err := c.c.Write(line)
-	if err != nil && n > 0 {
-		c.broken = fmt.Errorf("an earlier line was cut after %d of %d bytes: %w", n, len(line), err)
+	n, err := c.c.Write(c.rest)
+	c.rest = c.rest[n:]
+	if err != nil {
+		return err
+	}
+	n, err = c.c.Write(line)
+	if n > 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+		c.rest, err = line[n:], nil
 	}
 	return err
 }

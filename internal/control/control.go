@@ -61,8 +61,8 @@ const (
 	KindAccepting Kind = "accepting"  // the answer to Accept
 	KindDraining  Kind = "draining"   // it began by itself; Reason "signal" or "parent"
 	KindStopped   Kind = "stopped"    // it accepts no more connections
-	KindSoftLimit Kind = "soft_limit" // Task, Text: the goroutine dump
-	KindHardLimit Kind = "hard_limit" // Task: stop new work, replace, then kill
+	KindSoftLimit Kind = "soft_limit" // a task's; Text: the goroutine dump
+	KindHardLimit Kind = "hard_limit" // a task's: stop new work, replace, then kill
 	KindRecycle   Kind = "recycle"    // Reason: "max_tasks", "max_age", "max_memory": wants a successor
 	KindSuspect   Kind = "suspect"    // fast failures in a row of the worker itself
 	KindDrift     Kind = "drift"      // Text: the audit found records and counters apart
@@ -80,4 +80,5 @@ type Message struct {
 	TaskID   uint64        `json:",omitempty"`
 	Task     string        `json:",omitempty"`
 	Limit    time.Duration `json:",omitempty"`
+	Started  int64         `json:",omitempty"` // of the task, CLOCK_MONOTONIC, ns
 }

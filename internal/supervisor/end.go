@@ -27,7 +27,7 @@ func (e exit) reason(p *process, now time.Time) Reason {
 		return p.killed
 	case !e.known:
 		return ReapedElsewhere
-	case e.signal == int(syscall.SIGKILL) && e.oom:
+	case e.signal == int(syscall.SIGKILL) && e.oom, e.code == crashCode && ranOut(e.stderr):
 		return OutOfMemory
 	case p.state == booting:
 		return BootFailed
@@ -43,6 +43,15 @@ func (e exit) reason(p *process, now time.Time) Reason {
 		return DrainTimeout
 	}
 	return Crashed
+}
+
+// crashCode is the exit status of a Go program that the runtime ends.
+const crashCode = 2
+
+// ranOut says whether a runtime's last words are that the system gave it no more memory.
+func ranOut(words string) bool {
+	return strings.Contains(words, "fatal error: out of memory") || strings.Contains(words, "fatal error: runtime: out of memory") ||
+		strings.Contains(words, "fatal error: runtime: cannot allocate memory")
 }
 
 // Describe says in words how a worker ended: the reason, and its signal or exit status where there

@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	maxEvents    = 1024                   // that wait for OnEvent
-	settleWithin = 100 * time.Millisecond // for the last ones to be delivered
+	maxLoggedDump = 16 << 10               // bytes of a soft limit's dump; the event has all of it
+	maxEvents     = 1024                   // that wait for OnEvent
+	settleWithin  = 100 * time.Millisecond // for the last ones to be delivered
 )
 
 // An eventQueue logs events and hands them to OnEvent, one at a time, in order, on a goroutine of
@@ -94,7 +95,14 @@ func (q *eventQueue) log(e Event) {
 		attrs = append(attrs, slog.Int("exit", e.ExitCode))
 	}
 	for _, t := range e.Tasks {
-		attrs = append(attrs, slog.Group("task", "id", t.TaskID, "name", t.Name, "age", age(t)))
+		attrs = append(attrs, slog.Group("task", "id", t.TaskID, "name", t.Name, "age", e.Age(t).Round(time.Millisecond)))
+	}
+	var dump string
+	if e.Kind == EventSoftLimit {
+		dump, e.Text = e.Text[:min(len(e.Text), maxLoggedDump)], ""
+	}
+	if e.Reason.planned() {
+		e.Stderr = "" // it is in the log already, and explains nothing
 	}
 	for _, text := range []struct{ key, value string }{{"text", e.Text}, {"stderr", e.Stderr}} {
 		if text.value != "" {
@@ -105,14 +113,14 @@ func (q *eventQueue) log(e Event) {
 		attrs = append(attrs, slog.Uint64("dropped", e.Dropped))
 	}
 	q.logger.LogAttrs(context.Background(), e.level(), "worker pool: "+e.Kind, attrs...)
+	if dump != "" {
+		q.logger.LogAttrs(context.Background(), slog.LevelInfo, "worker pool: what the worker was doing", slog.Int("worker", e.Index), slog.Int("pid", e.PID), slog.String("dump", dump))
+	}
 }
 
-// age is how long ago a task started; 0: not known.
-func age(t sharedstate.InFlight) time.Duration {
-	if t.Started == 0 {
-		return 0
-	}
-	return time.Duration(sys.Now() - t.Started).Round(time.Millisecond)
+// Age is how long one of the event's tasks had been running when it happened.
+func (e Event) Age(t sharedstate.InFlight) time.Duration {
+	return time.Duration(sys.Now()-t.Started) - time.Since(e.Time)
 }
 
 // level: what somebody has to look at is a warning or, when the pool cannot help itself, an error.

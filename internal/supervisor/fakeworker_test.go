@@ -193,7 +193,7 @@ func (w *fakeWorker) serve(c net.Conn) {
 		}
 	case "task":
 		w.row.Admit()
-		w.row.Record(uint64(os.Getpid()), rest)
+		w.row.Record(uint64(os.Getpid()), 1, rest)
 	case "end-task":
 		w.row.Release(sharedstate.Succeeded)
 	case "deaf":

@@ -245,13 +245,13 @@ func (m *machine) received(ev received) {
 	case control.KindDraining:
 		m.leaves(s, p)
 	case control.KindRecycle:
-		m.wishes(s, p, recycleReason(ev.Reason))
+		p.wants = recycleReason(ev.Reason)
 	case control.KindHardLimit:
 		m.emitTask(EventHardLimit, p, HardLimit, ev.Message)
 		m.hardLimit(s, p)
 	case control.KindSuspect:
 		m.emit(EventSuspect, p, Suspect, ev.Text)
-		m.suspect(s, p)
+		m.suspect(s, p, ev.Text)
 	case control.KindSoftLimit:
 		m.emitTask(EventSoftLimit, p, SoftLimit, ev.Message)
 	case control.KindDrift:
@@ -320,9 +320,16 @@ func (m *machine) exited(ev exited) {
 
 // lastWords says how a process ended and what it said last.
 func lastWords(p *process, why Reason, e exit) string {
-	text := Describe(sharedstate.End{How: uint32(why), Signal: e.signal, Code: e.code})
-	if e.signal == 0 && e.known {
-		text = fmt.Sprintf("%s: exit status %d", why, e.code)
+	end := sharedstate.End{How: uint32(why), Signal: e.signal, Code: e.code}
+	if p.killed != Unknown {
+		end.Signal = 0 // our own
+	}
+	text := Describe(end)
+	switch {
+	case why == BootFailed && p.words == "" && e.signal == 0 && e.code != crashCode:
+		text = fmt.Sprintf("boot failed: the program ended (exit status %d) before it reached Start, AttachToServer or RunIfWorker, or in OnWorkerStart", e.code)
+	case e.known && e.signal == 0 && e.code == 0:
+		text += " (exit status 0)"
 	}
 	for _, words := range []string{p.words, e.stderr} {
 		if words != "" {
@@ -353,7 +360,7 @@ func (m *machine) emit(kind string, p *process, why Reason, text string) {
 
 func (m *machine) emitTask(kind string, p *process, why Reason, msg control.Message) {
 	e := m.event(kind, p, why, msg.Text)
-	e.Tasks = []sharedstate.InFlight{{TaskID: msg.TaskID, Name: msg.Task}}
+	e.Tasks = []sharedstate.InFlight{{TaskID: msg.TaskID, Name: msg.Task, Started: msg.Started}}
 	if e.Text == "" {
 		e.Text = "limit " + msg.Limit.String()
 	}

@@ -21,6 +21,8 @@ const (
 	outputPause = 100 * time.Millisecond // that the parent's output may make before it counts as blocked
 	tailBytes   = 4 << 10
 	tailLines   = 20
+	maxHeadline = 512
+	maxCrash    = 256 << 10 // of output that a crash makes after its first line
 )
 
 // outputs carry what the workers print to where the parent wants it. The parent's own output may
@@ -191,30 +193,69 @@ func (o *outlet) close() {
 	o.report()
 }
 
-// A tail keeps the last bytes of a stream.
+// A tail keeps the last bytes of a stream, and what a Go program that crashes says before its
+// long list of goroutines.
 type tail struct {
-	mu   sync.Mutex
-	data []byte
+	mu       sync.Mutex
+	data     []byte
+	headline []byte // the last lines that begin a crash
+	after    int    // bytes since then
 }
 
 func (t *tail) write(p []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	for line := range bytes.Lines(p) {
+		t.after += len(line)
+		if beginsCrash(line) {
+			t.note(bytes.TrimSpace(line))
+		}
+	}
 	t.data = append(t.data, p[max(0, len(p)-tailBytes):]...)
 	t.data = t.data[max(0, len(t.data)-tailBytes):]
 }
 
-// String returns the last lines, without the end of the last.
+// note keeps a headline. One that follows another closely belongs to the same crash.
+func (t *tail) note(line []byte) {
+	if t.after > maxHeadline {
+		t.headline = nil
+	} else if len(t.headline) > 0 {
+		t.headline = append(t.headline, '\n')
+	}
+	t.headline = append(t.headline, line...)
+	t.headline = t.headline[:min(len(t.headline), maxHeadline)]
+	t.after = 0
+}
+
+// beginsCrash says whether the Go runtime begins to tell of a crash with line.
+func beginsCrash(line []byte) bool {
+	for _, words := range []string{"panic: ", "fatal error: ", "runtime/cgo: ", "SIGABRT: ", "SIGSEGV: ", "SIGBUS: ", "SIGQUIT: "} {
+		if bytes.HasPrefix(line, []byte(words)) {
+			return true
+		}
+	}
+	return false
+}
+
+// String returns the last lines, without the end of the last. What began a crash
+// comes first, unless so much was written since then that it meant another end.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	data := bytes.TrimSpace(t.data)
+	lines := lastLines(bytes.TrimSpace(t.data))
+	if t.headline == nil || t.after > maxCrash || bytes.Contains(lines, t.headline) {
+		return string(lines)
+	}
+	return string(t.headline) + "\n…\n" + string(lines)
+}
+
+func lastLines(data []byte) []byte {
 	for i, n := len(data), 0; ; n++ {
 		if n == tailLines {
-			return string(data[i+1:])
+			return data[i+1:]
 		}
 		if i = bytes.LastIndexByte(data[:i], '\n'); i < 0 {
-			return string(data)
+			return data
 		}
 	}
 }

@@ -143,6 +143,19 @@ func TestWorkerThatDoesNotConfirmItsStopIsKilledAfterASecond(t *testing.T) {
 	assert.Equal(t, Unresponsive, old.killed)
 }
 
+// A worker says once that it wants to be recycled, also when something else is about to replace it, and fails to.
+func TestWishToBeRecycledOutlivesAnAbortedReload(t *testing.T) {
+	s := newScript(t, limits{workers: 1, drainTimeout: time.Minute})
+	s.do(reloadWanted{2})
+	s.do(spawned{s.m.slots[0].next.key, 7})
+	s.say(s.serving(0), control.Message{Kind: control.KindRecycle, Reason: "max_age"})
+	s.do(reloadCancelled{2, errors.New("changed my mind")})
+	s.do(exited{s.m.slots[0].next.key, exit{known: true, signal: 9}})
+	successor := s.m.slots[0].next
+	require.NotNil(t, successor)
+	assert.Equal(t, RecycledAge, successor.why)
+}
+
 // No worker that was told to drain is killed or reported before DrainTimeout.
 func TestReloadOfManyLeavesDrainsInPeace_Row38(t *testing.T) {
 	s := newScript(t, limits{workers: 32, maxReplacing: 4, drainTimeout: time.Minute})
@@ -278,6 +291,8 @@ func TestReasonOfAnEnd_Row75(t *testing.T) {
 		{"SIGKILL", serving, exit{signal: 9, known: true}, Killed},
 		{"SIGKILL of ours", process{killed: HardLimit}, exit{signal: 9, known: true, oom: true}, HardLimit},
 		{"out of memory at boot", process{state: booting}, exit{signal: 9, known: true, oom: true}, OutOfMemory},
+		{"the runtime got no memory", serving, exit{code: 2, known: true, stderr: "fatal error: runtime: cannot allocate memory\n…"}, OutOfMemory},
+		{"a panic", serving, exit{code: 2, known: true, stderr: "panic: out of memory"}, Crashed},
 		{"SIGSEGV at boot", process{state: booting}, exit{signal: 11, known: true}, BootFailed},
 		{"exit 0 unasked", serving, exit{known: true}, Crashed},
 		{"reaped by the host", serving, exit{}, ReapedElsewhere},

@@ -27,7 +27,7 @@ const (
 // connection that stays open is the proof that the pool's parent lives.
 type poolSocket struct {
 	path     string
-	files    *files
+	bind     func(path string) (*net.UnixListener, error)
 	table    *os.File // read-only
 	settings []byte
 
@@ -38,13 +38,13 @@ type poolSocket struct {
 	wait     sync.WaitGroup
 }
 
-func openPoolSocket(f *files, t *sharedstate.Table, cfg Config) (*poolSocket, error) {
-	settings, err := json.Marshal(cfg.Settings)
+func openPoolSocket(bind func(path string) (*net.UnixListener, error), path string, t *sharedstate.Table, c control.Settings) (*poolSocket, error) {
+	settings, err := json.Marshal(c)
 	if err != nil {
 		return nil, fmt.Errorf("pool socket: %w", err)
 	}
-	s := &poolSocket{path: PoolSocketPath(cfg.TempDir, cfg.ServerName), files: f, settings: settings, conns: make(map[*net.UnixConn]struct{})}
-	if s.listener, err = f.listen(s.path); err != nil {
+	s := &poolSocket{path: path, bind: bind, settings: settings, conns: make(map[*net.UnixConn]struct{})}
+	if s.listener, err = bind(path); err != nil {
 		return nil, err
 	}
 	if s.table, err = sys.ReadOnly(t.File()); err != nil {
@@ -56,10 +56,21 @@ func openPoolSocket(f *files, t *sharedstate.Table, cfg Config) (*poolSocket, er
 	return s, nil
 }
 
+// ServeTable lets Attach find a pool that no Supervisor runs: it listens on the control socket
+// of the pool called name in dir, in which nothing else may have that name, until stop is
+// called. The socket's file is its caller's to remove.
+func ServeTable(dir, name string, t *sharedstate.Table, c control.Settings) (stop func(), err error) {
+	s, err := openPoolSocket(sys.Listen, PoolSocketPath(dir, name), t, c)
+	if err != nil {
+		return nil, err
+	}
+	return s.close, nil
+}
+
 // rebind listens under the path again after its file was removed. If that fails, the pool works on
 // and cannot be attached to.
 func (s *poolSocket) rebind() {
-	l, err := s.files.listen(s.path)
+	l, err := s.bind(s.path)
 	if err != nil {
 		return
 	}
@@ -156,18 +167,14 @@ type Attachment struct {
 // Attach connects to the pool called name in dir through its control socket. It is an error when
 // there is none, or when it is another user's.
 func Attach(ctx context.Context, dir, name string) (*Attachment, error) {
-	a, err := attach(ctx, PoolSocketPath(dir, name))
-	if err != nil {
-		return nil, fmt.Errorf("attach to the pool %q in %s: %w", name, dir, err)
-	}
-	return a, nil
-}
-
-func attach(ctx context.Context, path string) (*Attachment, error) {
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", path)
+	conn, err := d.DialContext(ctx, "unix", PoolSocketPath(dir, name))
+	var dial *net.OpError
+	if errors.As(err, &dial) {
+		err = dial.Err // the caller knows the name and the folder
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("no pool answers: %w", err)
 	}
 	c := conn.(*net.UnixConn)
 	stop := context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })

@@ -13,7 +13,7 @@ const (
 
 	Crashed         // the process ended by itself, unasked, or with an error in its drain
 	Killed          // a signal that was not ours ended it
-	OutOfMemory     // the kernel killed it for memory
+	OutOfMemory     // the kernel killed it for memory, or gave it no more
 	BootFailed      // it ended or gave up before it was ready
 	BootTimeout     // it was not ready within StartTimeout and was killed
 	SpawnFailed     // fork or exec failed

@@ -15,7 +15,7 @@ func (m *machine) readied(s *slot, p *process, ev received) {
 		return
 	}
 	if lacks := missing(m.tasks, ev.Names); len(lacks) > 0 {
-		m.reject(p, "it does not know the tasks "+strings.Join(lacks, ", "))
+		m.reject(p, "it does not know the tasks "+strings.Join(lacks, ", ")+"; register them before Start or RunIfWorker, in every process")
 		return
 	}
 	if m.maxMemory > 0 && ev.resident > m.maxMemory {
@@ -181,12 +181,12 @@ func (m *machine) succeed(s *slot, why Reason) {
 	m.handOver(s)
 }
 
-func (m *machine) suspect(s *slot, p *process) {
+func (m *machine) suspect(s *slot, p *process, text string) {
 	if p.retire != Unknown || !p.told {
 		return
 	}
 	m.retire(s, p, Suspect, false)
-	m.fail(s, Suspect)
+	m.fail(s, Suspect, text)
 	m.handOver(s)
 }
 
@@ -221,7 +221,7 @@ func (m *machine) gone(s *slot, p *process, why Reason, words string) {
 		}
 		return
 	}
-	m.fail(s, why)
+	m.fail(s, why, words)
 	if m.reload != nil && m.reload.build == p.build && !p.confirmed {
 		m.reloadFailed(fmt.Errorf("worker %d of the new program (pid %d) did not boot: %s", p.index, p.pid, words))
 	}
@@ -230,7 +230,7 @@ func (m *machine) gone(s *slot, p *process, why Reason, words string) {
 
 // fail counts a failure of the index. If nothing serves and nothing is on its way, a restart is due
 // after the backoff; if the old worker still serves, the wish for its replacement waits as long.
-func (m *machine) fail(s *slot, why Reason) {
+func (m *machine) fail(s *slot, why Reason, words string) {
 	delay := s.failures.add(m.now, m.random())
 	s.restarts++
 	s.recoverAt = time.Time{}
@@ -246,7 +246,7 @@ func (m *machine) fail(s *slot, why Reason) {
 	s.degraded = s.degraded || degrades
 	m.do(show{s.index, s.degraded, s.restarts})
 	if degrades {
-		text := fmt.Sprintf("%d failures in a row, next start in %s", int(s.failures.count+0.5), delay.Round(time.Millisecond))
+		text := fmt.Sprintf("%d failures in a row, next start in %s, the last: %s", int(s.failures.count+0.5), delay.Round(time.Millisecond), words)
 		m.do(emit{Event{Kind: EventDegraded, Reason: why, Index: s.index, Text: text}})
 	}
 }
@@ -261,6 +261,9 @@ func (m *machine) pump() {
 	m.wishReload()
 	for i := range m.slots {
 		s := &m.slots[i]
+		if s.serving != nil && s.serving.wants != Unknown {
+			m.wishes(s, s.serving, s.serving.wants)
+		}
 		if s.serving == nil && s.next == nil && !s.due.IsZero() && !m.now.Before(s.due) {
 			s.planned = false
 			m.spawn(s, s.why)

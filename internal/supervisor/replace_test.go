@@ -244,3 +244,15 @@ func TestTailKeepsTheLastLines(t *testing.T) {
 	last.write([]byte(strings.Repeat("x", tailBytes+1)))
 	assert.Len(t, last.String(), tailBytes)
 }
+
+// The first line of a crash says what it was; thousands of lines of goroutines follow it.
+func TestTailKeepsWhatACrashBeganWith(t *testing.T) {
+	var last tail
+	last.write([]byte("hello\nSIGABRT: abort\n\nfatal error: concurrent map writes\n\n"))
+	for range 1000 {
+		last.write([]byte("goroutine 1 [running]:\n"))
+	}
+	assert.True(t, strings.HasPrefix(last.String(), "SIGABRT: abort\nfatal error: concurrent map writes\n…\ngoroutine 1"), last.String())
+	last.write([]byte(strings.Repeat("it was printed and survived\n", maxCrash/20)))
+	assert.NotContains(t, last.String(), "fatal")
+}

@@ -52,6 +52,7 @@ type process struct {
 	state     state
 	why       Reason // it was started
 	retire    Reason // it is to go; Unknown: it is not
+	wants     Reason // to be recycled, which it says once; Unknown: it does not
 	killed    Reason // we killed it
 	words     string // its own last ones, or ours about it
 	told      bool   // to accept

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
@@ -74,7 +75,7 @@ func TestSecondPoolOfANameIsRefused_Row14(t *testing.T) {
 	p := startPool(t)
 	_, err := start(t.Context(), p.cfg, testEnv())
 	require.ErrorIs(t, err, sys.ErrLocked)
-	assert.ErrorContains(t, err, "in use by pid ")
+	assert.ErrorContains(t, err, fmt.Sprintf("in use by pid %d, this very process: ", os.Getpid()))
 	assert.Positive(t, p.pid(0))
 	assert.Positive(t, p.pid(1))
 }
@@ -111,11 +112,11 @@ func TestStartSaysWhyAWorkerDoesNotBoot_Row31(t *testing.T) {
 		name, behaviour string
 		want            []string
 	}{
-		{"panics", "index 1 panic", []string{"worker 1", "exit status 2", "boom at boot", "boot_failed"}},
-		{"exits", "exit 3", []string{"exit status 3", "exits at boot"}},
+		{"panics", "index 1 panic", []string{"worker 1", "exit status 2", "boom at boot", "boot failed"}},
+		{"exits", "exit 3", []string{"boot failed: the program ended (exit status 3) before it reached Start", "exits at boot"}},
 		{"gives up", "say-no the folder is not there", []string{"exit status 1", "the folder is not there"}},
 		{"says nothing", "silent", []string{"boot timeout", "not ready within 300ms"}},
-		{"lacks tasks", "forget-tasks", []string{"it does not know the tasks a, b"}},
+		{"lacks tasks", "forget-tasks", []string{"boot failed: it does not know the tasks a, b; register them before Start"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv(envBehaviour, c.behaviour)

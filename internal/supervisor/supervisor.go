@@ -90,7 +90,7 @@ func Start(ctx context.Context, cfg Config) (*Supervisor, error) {
 
 func start(ctx context.Context, cfg Config, e env) (*Supervisor, error) {
 	if err := context.Cause(ctx); err != nil {
-		return nil, fmt.Errorf("start the pool: %w", err)
+		return nil, err
 	}
 	s := &Supervisor{
 		cfg:        cfg,
@@ -113,7 +113,7 @@ func start(ctx context.Context, cfg Config, e env) (*Supervisor, error) {
 	s.builds.Store(1)
 	if err := s.open(); err != nil {
 		s.release()
-		return nil, fmt.Errorf("start the pool: %w", err)
+		return nil, err
 	}
 	go s.run()
 	s.post(startWanted{})
@@ -123,7 +123,7 @@ func start(ctx context.Context, cfg Config, e env) (*Supervisor, error) {
 	}
 	<-s.over
 	s.events.settle()
-	return nil, fmt.Errorf("start the pool: %w", err)
+	return nil, err
 }
 
 func (s *Supervisor) booted(ctx context.Context) error {
@@ -154,7 +154,7 @@ func (s *Supervisor) open() (err error) {
 		}
 		s.listeners = append(s.listeners, l)
 	}
-	if s.pool, err = openPoolSocket(s.files, s.table, s.cfg); err != nil {
+	if s.pool, err = openPoolSocket(s.files.listen, PoolSocketPath(s.cfg.TempDir, s.cfg.ServerName), s.table, s.cfg.Settings); err != nil {
 		return err
 	}
 	s.oomKills, _ = sys.OOMKills()

@@ -1,6 +1,7 @@
 package sys
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -37,13 +38,14 @@ func Relisten(l *net.UnixListener) error {
 	return nil
 }
 
-// listenerOf makes a listener of a bound and listening socket, which it takes over.
+// listenerOf makes a listener of a bound and listening socket, which it takes over. If it fails, the
+// file is gone.
 func listenerOf(fd int, path string) (*net.UnixListener, error) {
 	f := os.NewFile(uintptr(fd), path)
 	defer f.Close()
 	l, err := net.FileListener(f)
-	if err != nil {
-		return nil, err
+	if err != nil { // out of descriptors
+		return nil, errors.Join(err, os.Remove(path))
 	}
 	ul, ok := l.(*net.UnixListener)
 	if !ok {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrLocked says that another process has a lock.
-var ErrLocked = errors.New("locked by another process")
+// ErrLocked says that somebody has a lock.
+var ErrLocked = errors.New("the lock is held")
 
 // Lock takes path's flock without waiting, creates the file (mode 0600) where
 // there is none, and writes our pid into it. Closing f gives the lock back. The error wraps ErrLocked
@@ -35,8 +35,8 @@ func Lock(path string) (f *os.File, holder int, err error) {
 			f.Close() // its last holder removed it between our open and our lock
 			continue
 		}
-		if err := writePID(f); err != nil {
-			return nil, 0, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+		if err := writePID(f); err != nil { // the disk is full
+			return nil, 0, errors.Join(fmt.Errorf("lock %s: %w", path, err), os.Remove(path), f.Close())
 		}
 		return f, 0, nil
 	}

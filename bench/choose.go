@@ -1,0 +1,37 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/taskd-go/task/sharedstate"
+)
+
+// chooseTime is the time of choosing among workers of unlike loads, in nanoseconds.
+func chooseTime(workers int) float64 {
+	table, err := sharedstate.Create(workers, 128)
+	if err != nil {
+		return notMeasured
+	}
+	defer table.Close()
+	for i := range workers {
+		row, err := table.Allocate(i, 1)
+		if err != nil {
+			return notMeasured
+		}
+		row.SetPID(1)
+		row.SetAccepting(true)
+		table.SetCurrent(i, row)
+		for range 1 + i%3 {
+			row.Admit()
+		}
+	}
+	chooser := sharedstate.NewChooser(table)
+	defer chooser.Close()
+	result := testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			row, _ := chooser.Pick()
+			chooser.Done(row)
+		}
+	})
+	return float64(result.T.Nanoseconds()) / float64(result.N)
+}

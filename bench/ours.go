@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/taskd-go/task"
+)
+
+// poolConfig has room for all tasks of the batches. The rest are defaults.
+var poolConfig = task.Config{WorkerNum: workers, MaxRunningNum: 256, ServerName: "bench"}
+
+// patience is how long a call may wait for a slot where there may be none.
+const patience = 10 * time.Second
+
+// Echo is the task: it returns its payload.
+type Echo struct{ Data []byte }
+
+// Run returns the payload.
+func (e Echo) Run(context.Context, task.Info) (any, error) { return e.Data, nil }
+
+func openPool([]string) (session, error) {
+	cfg := poolConfig
+	dir, err := os.MkdirTemp("/tmp", "bench-")
+	if err != nil {
+		return session{}, err
+	}
+	cfg.TempDir = dir
+	pool, err := task.New(cfg)
+	if err == nil {
+		err = pool.Start(context.Background())
+	}
+	if err != nil {
+		os.RemoveAll(dir)
+		return session{}, err
+	}
+	return session{
+		caller: func(_ int, c benchCase, payload []byte) (func() error, error) {
+			return poolCall(pool, c, payload), nil
+		},
+		close: func() error {
+			defer os.RemoveAll(dir)
+			return pool.Shutdown(context.Background())
+		},
+	}, nil
+}
+
+func poolCall(pool *task.Task, c benchCase, payload []byte) func() error {
+	ctx := context.Background()
+	switch c.kind {
+	case kindSync:
+		return func() error {
+			r, err := pool.Sync(ctx, Echo{payload})
+			return checkResult(r, err, payload)
+		}
+	case kindAsync:
+		return func() error {
+			_, err := pool.Async(ctx, Echo{payload}, task.WithWait(patience))
+			return err
+		}
+	}
+	many := pool.SyncMany
+	if c.kind == kindAsyncMany {
+		many = pool.AsyncMany
+	}
+	return func() error {
+		rs := make([]task.Runner, batchSize)
+		for i := range rs {
+			rs[i] = Echo{payload}
+		}
+		for _, o := range many(ctx, rs, task.WithWait(patience)) {
+			err := o.Err
+			if c.kind == kindSyncMany {
+				err = checkResult(o.Result, err, payload)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func checkResult(r task.Result, err error, payload []byte) error {
+	got, err := task.As[[]byte](r, err)
+	if err != nil {
+		return err
+	}
+	return same(got, payload)
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// The service of the peers that carry protobuf messages. Its messages are the
+// ready-made BytesValue, so that nothing has to be generated.
+const (
+	protoService = "bench.Echo"
+	methodEcho   = "Echo"
+	methodAccept = "Accept"
+)
+
+// protoAnswer is what the service answers.
+func protoAnswer(method string, in *wrapperspb.BytesValue) *wrapperspb.BytesValue {
+	if method == methodAccept {
+		return &wrapperspb.BytesValue{}
+	}
+	return in
+}
+
+// protoCall makes a call of the service by way of invoke.
+func protoCall(c benchCase, payload []byte, invoke func(method string, in, out *wrapperspb.BytesValue) error) func() error {
+	method, want := methodEcho, payload
+	switch c.kind {
+	case kindSync:
+	case kindAsync:
+		method, want = methodAccept, nil
+	default:
+		return nil
+	}
+	return func() error {
+		var out wrapperspb.BytesValue
+		if err := invoke(method, wrapperspb.Bytes(payload), &out); err != nil {
+			return err
+		}
+		return same(out.Value, want)
+	}
+}

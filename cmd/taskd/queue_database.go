@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/migrate"
+	"github.com/taskd-go/task/queue/mysql"
+	"github.com/taskd-go/task/queue/postgres"
+	"github.com/taskd-go/task/queue/sqlite"
+)
+
+// A target says which database is meant.
+type target struct{ dsn string }
+
+// A database is an open one, with the tables in it.
+type database struct {
+	queue   *queue.Queue
+	waker   queue.Waker // nil: none
+	sql     *sql.DB
+	dialect queue.Dialect
+	applied int // migrations, by the opening
+	close   func() error
+}
+
+func (db *database) Close() error { return db.close() }
+
+// open connects, and brings the tables up to date.
+func (at *target) open(ctx context.Context) (*database, error) {
+	db, err := at.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if db.applied, err = migrated(ctx, db); err != nil {
+		return nil, errors.Join(err, db.close())
+	}
+	return db, nil
+}
+
+func (at *target) connect(ctx context.Context) (*database, error) {
+	scheme, rest, _ := strings.Cut(at.dsn, ":")
+	switch scheme {
+	case "":
+		path, err := defaultFile()
+		if err != nil {
+			return nil, err
+		}
+		return openSQLite(ctx, path)
+	case "sqlite":
+		return openSQLite(ctx, strings.TrimPrefix(rest, "//"))
+	case "postgres", "postgresql":
+		return openPostgres(ctx, at.dsn)
+	case "mysql":
+		return openMySQL(ctx, at.dsn)
+	default: // the text may hold a password
+		return nil, usagef("--dsn: want sqlite:/path/file.db, postgres://… or mysql://…")
+	}
+}
+
+// defaultFile is where the jobs of a user are who named no database.
+func defaultFile() (string, error) {
+	data := os.Getenv("XDG_DATA_HOME")
+	if !filepath.IsAbs(data) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", usagef("no place for the default database, give --dsn or TASKD_DSN: %w", err)
+		}
+		data = filepath.Join(home, ".local", "share")
+	}
+	dir := filepath.Join(data, "taskd")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("the default database: %w", err)
+	}
+	return filepath.Join(dir, "queue.db"), nil
+}
+
+func openSQLite(ctx context.Context, path string) (*database, error) {
+	if path == "" {
+		return nil, usagef("--dsn: want a path behind sqlite:")
+	}
+	db, err := sqlite.Open(ctx, path, sqlite.Normal)
+	if err != nil {
+		return nil, err
+	}
+	q, err := db.Queue()
+	return &database{queue: q, sql: db.Write, dialect: queue.SQLite, close: db.Close}, err
+}
+
+func openPostgres(ctx context.Context, dsn string) (*database, error) {
+	db, err := postgres.Open(ctx, dsn)
+	if err != nil {
+		return nil, err
+	}
+	q, err := db.Queue(queue.Tables{})
+	return &database{queue: q, waker: db.Waker(queue.Tables{}), sql: db.SQL, dialect: queue.PostgreSQL, close: db.Close}, err
+}
+
+func openMySQL(ctx context.Context, dsn string) (*database, error) {
+	db, err := mysql.Open(ctx, dsn)
+	if err != nil {
+		return nil, err
+	}
+	q, err := mysql.Queue(db)
+	return &database{queue: q, sql: db, dialect: queue.MySQL, close: db.Close}, err
+}
+
+// migrated applies what the database lacks. Where two do so at once, one can fail for the other's sake; it
+// looks again.
+func migrated(ctx context.Context, db *database) (applied int, err error) {
+	const tries = 5
+	for try := 1; ; try++ {
+		pending, err := migrate.Pending(ctx, db.sql, db.dialect, queue.Tables{})
+		if err == nil && !pending {
+			return applied, nil
+		}
+		if err == nil {
+			if applied, err = migrate.Up(ctx, db.sql, db.dialect, queue.Tables{}); err == nil {
+				return applied, nil
+			}
+		}
+		if try == tries {
+			return 0, err
+		}
+		select {
+		case <-ctx.Done():
+			return 0, err
+		case <-time.After(time.Duration(try) * 100 * time.Millisecond):
+		}
+	}
+}

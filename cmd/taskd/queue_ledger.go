@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/taskd-go/task/job"
+)
+
+// A ledger counts what became of a worker's jobs. Its methods are safe for concurrent use.
+type ledger struct {
+	out io.Writer
+
+	mu sync.Mutex
+	n  totals
+}
+
+// totals are ends of deliveries: a job that is tried again is counted each time.
+type totals struct {
+	Done     int `json:"done"`     // also what a layer skipped or a handler discarded
+	Again    int `json:"again"`    // failed, and tried again later
+	Dead     int `json:"dead"`     // a dead letter now
+	GaveBack int `json:"gaveBack"` // interrupted or deferred, without having cost an attempt
+	Lost     int `json:"lost"`     // another worker may have it
+}
+
+func newLedger(out io.Writer) *ledger { return &ledger{out: out} }
+
+func (t *ledger) event(e job.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch e.Kind {
+	case job.EventSucceeded, job.EventDiscarded, job.EventSkipped:
+		t.n.Done++
+	case job.EventRequeued:
+		t.n.Again++
+	case job.EventDead:
+		t.n.Dead++
+	case job.EventDeferred:
+		t.n.GaveBack++
+	case job.EventUnsettled:
+		t.n.Lost++
+	}
+}
+
+func (t *ledger) totals() totals {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.n
+}
+
+func (t *ledger) String() string {
+	n := t.totals()
+	return fmt.Sprintf("%d done, %d to be tried again, %d dead, %d given back, %d lost", n.Done, n.Again, n.Dead, n.GaveBack, n.Lost)
+}
+
+// show prints the counts now and then while they change, over one line on a terminal, and at the end, which is stop.
+func (t *ledger) show() (stop func()) {
+	every, begin, end := 10*time.Second, "", "\n"
+	if terminal(t.out) > 0 {
+		every, begin, end = 500*time.Millisecond, "\r\x1b[K", ""
+	}
+	done := make(chan struct{})
+	var printer sync.WaitGroup
+	printer.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for shown := (totals{}); ; {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+			if n := t.totals(); n != shown {
+				shown = n
+				fmt.Fprint(t.out, begin, t, end)
+			}
+		}
+	})
+	return func() {
+		close(done)
+		printer.Wait()
+		fmt.Fprint(t.out, begin, t, "\n")
+	}
+}

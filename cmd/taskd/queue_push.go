@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/taskd-go/task/job"
+	"github.com/taskd-go/task/queue"
+)
+
+// A pushing is what the flags of push say.
+type pushing struct {
+	queue                   string
+	delay, backoff, timeout time.Duration
+	tries                   int
+	unique                  string
+	json                    bool
+}
+
+func newPush(at *target) *cobra.Command {
+	p := pushing{queue: job.DefaultQueue, tries: 5}
+	cmd := &cobra.Command{
+		Use:   "push TYPE [JSON]",
+		Short: "Put a job into a queue and print its id",
+		Long: `Push stores a job. Its payload is one JSON object or array; - reads it from standard input, and
+without it it is {}. Any type is stored: it is the worker that must know it.
+
+A failed job is tried again after a growing delay, or after --backoff, until it has run
+--tries times. Then it is among the dead letters.
+
+With --unique one job of its type has the key at a time, from its push until it is done,
+cancelled or dead; a push meanwhile fails with exit code 1 and names that job.`,
+		Example: `  taskd queue push exec '{"argv": ["backup", "/srv"]}' --tries 3 --backoff 1m --timeout 1h
+  taskd queue push http '{"url": "https://example.org/hook", "body": {"n": 1}}'
+  echo '{"argv": ["make"]}' | taskd queue push exec - --delay 10m --unique build`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			envelope, err := p.envelope(cmd, args)
+			if err != nil {
+				return err
+			}
+			return at.with(cmd, func(ctx context.Context, db *database) error {
+				id, err := db.queue.PushEnvelope(ctx, envelope, p.options(cmd)...)
+				if err != nil {
+					return err
+				}
+				if p.json {
+					return writeJSON(cmd.OutOrStdout(), map[string]string{"id": id})
+				}
+				fmt.Fprintln(cmd.OutOrStdout(), id)
+				return nil
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.Var((*word)(&p.queue), "queue", "the queue")
+	flags.Var(duration{&p.delay, unlimitedDelay}, "delay", "not before this has passed; less than 0 counts as 0")
+	flags.Var(count{&p.tries, 1, math.MaxInt32}, "tries", "how often it runs at most")
+	flags.Var(duration{&p.backoff, notNegative}, "backoff", "wait after each failure (default: the worker's growing delay)")
+	flags.Var(duration{&p.timeout, positive}, "timeout", "limit of each run (default: the worker's)")
+	flags.Var((*word)(&p.unique), "unique", "no other job of this type and key at the time")
+	flags.BoolVar(&p.json, "json", false, "print JSON")
+	return cmd
+}
+
+func unlimitedDelay(time.Duration) (bool, string) { return true, "of any sign" }
+
+// envelope is the job of the arguments.
+func (p *pushing) envelope(cmd *cobra.Command, args []string) (job.Envelope, error) {
+	payload := []byte("{}")
+	if len(args) == 2 {
+		payload = []byte(args[1])
+		if args[1] == "-" {
+			var err error
+			if payload, err = io.ReadAll(cmd.InOrStdin()); err != nil {
+				return job.Envelope{}, err
+			}
+		}
+	}
+	if !json.Valid(payload) {
+		return job.Envelope{}, usagef("the payload is not JSON")
+	}
+	e, err := job.New(args[0], json.RawMessage(payload), nil, job.DefaultRetryPolicy())
+	if err != nil {
+		return e, usagef("%w", err)
+	}
+	return e, nil
+}
+
+func (p *pushing) options(cmd *cobra.Command) []queue.PushOption {
+	options := []queue.PushOption{queue.On(p.queue), queue.Delay(p.delay), queue.Timeout(p.timeout)}
+	if cmd.Flags().Changed("tries") {
+		options = append(options, queue.Tries(p.tries))
+	}
+	if cmd.Flags().Changed("backoff") {
+		options = append(options, queue.Backoff(p.backoff))
+	}
+	if p.unique != "" {
+		options = append(options, queue.Unique(p.unique, queue.Reject))
+	}
+	return options
+}

@@ -1,0 +1,392 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/taskd-go/task/queue"
+)
+
+// A jobs is a database for one test, and a folder for its processes.
+type jobs struct {
+	t   *testing.T
+	dir string
+	dsn string
+}
+
+func newJobs(t *testing.T) *jobs {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "taskd-q")
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return &jobs{t, dir, "sqlite:" + filepath.Join(dir, "queue.db")}
+}
+
+// start starts a queue command.
+func (j *jobs) start(args ...string) *process {
+	j.t.Helper()
+	return launch(j.t, j.dir, append([]string{"queue", "--dsn", j.dsn}, args...)...)
+}
+
+func (j *jobs) run(args ...string) (code int, stdout, stderr string) {
+	j.t.Helper()
+	return j.start(args...).wait()
+}
+
+// ok runs a command that must succeed, and returns its output.
+func (j *jobs) ok(args ...string) string {
+	j.t.Helper()
+	code, stdout, stderr := j.run(args...)
+	require.Zero(j.t, code, "taskd queue %v: %s", args, stderr)
+	return strings.TrimSpace(stdout)
+}
+
+// read runs a command that must print JSON.
+func (j *jobs) read(v any, args ...string) {
+	j.t.Helper()
+	out := j.ok(append(args, "--json")...)
+	require.NoError(j.t, json.Unmarshal([]byte(out), v), out)
+}
+
+// push pushes a shell command and returns the job's id.
+func (j *jobs) push(script string, flags ...string) string {
+	j.t.Helper()
+	payload, err := json.Marshal(map[string]any{"argv": []string{"sh", "-c", script}})
+	require.NoError(j.t, err)
+	return j.ok(append([]string{"push", "exec", string(payload)}, flags...)...)
+}
+
+// bury makes a dead letter of a shell command.
+func (j *jobs) bury(script string, flags ...string) {
+	j.t.Helper()
+	j.push(script, append(flags, "--tries", "1")...)
+	j.work("--once")
+}
+
+// work runs a worker to its end and returns what it did.
+func (j *jobs) work(flags ...string) (did totals) {
+	j.t.Helper()
+	j.read(&did, append([]string{"work", "--allow-exec", "sh"}, flags...)...)
+	return did
+}
+
+func (j *jobs) size() (size struct{ Size, Ready, Delayed, Reserved int }) {
+	j.t.Helper()
+	j.read(&size, "size")
+	return size
+}
+
+func (j *jobs) failed(flags ...string) (letters []queue.FailedJob) {
+	j.t.Helper()
+	j.read(&letters, append([]string{"failed"}, flags...)...)
+	return letters
+}
+
+func (j *jobs) inspect(id string) (r queue.Record) {
+	j.t.Helper()
+	j.read(&r, "inspect", id)
+	return r
+}
+
+// A gate is a job that tells its pid and waits to be let through.
+type gate struct {
+	t         *testing.T
+	pids, way string
+}
+
+func (j *jobs) gate() gate {
+	j.t.Helper()
+	g := gate{j.t, filepath.Join(j.dir, "pids"), filepath.Join(j.dir, "way")}
+	require.NoError(j.t, syscall.Mkfifo(g.pids, 0o600))
+	require.NoError(j.t, syscall.Mkfifo(g.way, 0o600))
+	return g
+}
+
+func (g gate) script() string { return fmt.Sprintf("echo $$ > %s; cat %s", g.pids, g.way) }
+
+// reached waits until a job runs into the gate and returns its pid.
+func (g gate) reached() int {
+	g.t.Helper()
+	return readPID(g.t, g.pids)
+}
+
+func (g gate) open() {
+	g.t.Helper()
+	require.NoError(g.t, os.WriteFile(g.way, nil, 0o600))
+}
+
+func TestQueueVectors(t *testing.T) {
+	text, err := os.ReadFile("testdata/db_queue_cli.json")
+	require.NoError(t, err)
+	var vectors struct {
+		Cases []struct {
+			Command string
+			Start   struct {
+				Ready, Delayed, Reserved, Dead int
+				Due                            int `json:"due_in_60s"`
+			}
+			Expect json.RawMessage
+			AnyOf  []int `json:"expect_any_of"`
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &vectors))
+	require.Len(t, vectors.Cases, 11)
+	for _, c := range vectors.Cases {
+		t.Run(c.Command, func(t *testing.T) {
+			j := newJobs(t)
+			for range c.Start.Dead {
+				j.bury("exit 1")
+			}
+			for range c.Start.Ready {
+				j.push("true")
+			}
+			for range c.Start.Delayed + c.Start.Due {
+				j.push("true", "--delay", "60s")
+			}
+			switch c.Command {
+			case "queue:work":
+				worksUntilStopped(t, j)
+			case "queue:size":
+				for range c.Start.Reserved {
+					j.reserve()
+				}
+				assert.Contains(t, c.AnyOf, j.size().Size)
+				assert.Equal(t, c.Start.Ready, j.size().Ready)
+				assert.Equal(t, c.Start.Delayed, j.size().Delayed)
+				assert.Equal(t, c.Start.Reserved, j.size().Reserved)
+			case "queue:clear":
+				j.ok("clear", "--yes")
+				var want struct{ Ready, Dead int }
+				require.NoError(t, json.Unmarshal(c.Expect, &want))
+				assert.Equal(t, want.Ready, j.size().Ready)
+				assert.Len(t, j.failed(), want.Dead)
+			case "queue:failed":
+				j.bury("exit 3")
+				assert.Contains(t, j.ok("failed"), "*main.endError: sh: exit status 3")
+				assert.Equal(t, "1", j.failed()[0].ID)
+			case "queue:retry <id>":
+				j.bury("exit 3")
+				j.bury("exit 3")
+				j.ok("retry", j.failed()[1].ID)
+				assert.Len(t, j.failed(), 1)
+				assert.Equal(t, 1, j.size().Ready)
+			case "queue:retry --all":
+				j.bury("exit 3")
+				j.bury("exit 3")
+				j.ok("retry", "--all", "--yes")
+				assert.Empty(t, j.failed())
+				assert.Equal(t, 2, j.size().Ready)
+			case "queue:restart":
+				restarts(t, j)
+			default:
+				var want struct{ Processed, Left int }
+				require.NoError(t, json.Unmarshal(c.Expect, &want))
+				flags := strings.Fields(strings.TrimPrefix(c.Command, "queue:work"))
+				assert.Equal(t, totals{Done: want.Processed}, j.work(flags...))
+				assert.Equal(t, want.Left, j.size().Size)
+			}
+		})
+	}
+}
+
+func worksUntilStopped(t *testing.T, j *jobs) {
+	w := j.start("work", "--allow-exec", "sh")
+	for range 2 {
+		for range 3 {
+			j.push("true")
+		}
+		eventually(t, "all jobs are done", func() bool { return j.size().Size == 0 })
+	}
+	w.signal(syscall.SIGTERM)
+	code, stdout, stderr := w.wait()
+	assert.Zero(t, code, stderr)
+	assert.Contains(t, stdout, "6 done, 0 to be tried again, 0 dead")
+}
+
+func restarts(t *testing.T, j *jobs) {
+	g := j.gate()
+	w := j.start("work", "--allow-exec", "sh")
+	j.push(g.script())
+	g.reached()
+	j.ok("restart")
+	eventually(t, "the worker takes no more", func() bool {
+		j.push("true")
+		return j.size().Ready >= 3
+	})
+	g.open()
+	code, stdout, stderr := w.wait()
+	assert.Equal(t, exitRestart, code, stderr)
+	assert.Contains(t, stdout, "done, 0 to be tried again, 0 dead")
+}
+
+// reserve has a job run until the end of the test.
+func (j *jobs) reserve() {
+	j.t.Helper()
+	g := j.gate()
+	j.push(g.script(), "--queue", "held")
+	j.start("work", "--queue", "held", "--allow-exec", "sh")
+	g.reached()
+}
+
+func TestUnknownIDsAreExitCodeOne(t *testing.T) {
+	j := newJobs(t)
+	for _, args := range [][]string{{"retry", "7"}, {"failed", "7"}, {"inspect", "7"}, {"cancel", "7"}, {"retry", "seven"}} {
+		code, stdout, stderr := j.run(args...)
+		assert.Equal(t, exitFailed, code, args)
+		assert.Empty(t, stdout, args)
+		assert.Contains(t, stderr, "not found", args)
+	}
+}
+
+func TestRetryingSomeDoesNotStopAtAnUnknownOne(t *testing.T) {
+	j := newJobs(t)
+	j.bury("exit 3")
+	code, stdout, stderr := j.run("retry", "99", "1")
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, stdout, "dead letter 1 is back")
+	assert.Contains(t, stderr, "99")
+	assert.Equal(t, 1, j.size().Ready)
+}
+
+func TestRetryOfAllAsksWhenOneErrorDominates(t *testing.T) {
+	j := newJobs(t)
+	j.bury("exit 3")
+	j.bury("exit 4")
+	code, _, stderr := j.run("retry", "--all")
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, stderr, "2 of 2 dead letters have the error *main.endError")
+	assert.Contains(t, stderr, "--yes")
+	assert.Len(t, j.failed(), 2)
+
+	assert.Contains(t, j.ok("retry", "--all", "--dry-run"), "2 × *main.endError\n2 dead letters would be sent again")
+	assert.Len(t, j.failed(), 2)
+}
+
+func TestRetryOfAllTakesWhatItsFiltersChoose(t *testing.T) {
+	j := newJobs(t)
+	j.bury("exit 3")
+	j.bury("exit 3", "--queue", "default")
+	j.push("x", "--tries", "1")
+	j.ok("push", "ftp", "{}")
+	j.work("--once")
+	require.Len(t, j.failed(), 4)
+	for name, c := range map[string]struct {
+		flags []string
+		want  string
+	}{
+		"a type":           {[]string{"--type", "ftp"}, "1 dead letters would"},
+		"two types":        {[]string{"--type", "ftp,exec"}, "4 dead letters would"},
+		"a class":          {[]string{"--error-class", "*main.endError"}, "3 dead letters would"},
+		"a limit":          {[]string{"--limit", "2"}, "2 dead letters would"},
+		"the last hour":    {[]string{"--since", "1h"}, "4 dead letters would"},
+		"before that":      {[]string{"--until", "1h"}, "0 dead letters would"},
+		"another queue":    {[]string{"--queue", "mail"}, "0 dead letters would"},
+		"a time in full":   {[]string{"--since", "2001-01-01T00:00:00Z"}, "4 dead letters would"},
+		"with a slow rate": {[]string{"--rate", "0.5"}, "4 dead letters would"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Contains(t, j.ok(append([]string{"retry", "--all", "--dry-run"}, c.flags...)...), c.want)
+		})
+	}
+	j.ok("retry", "--all", "--type", "ftp")
+	assert.Len(t, j.failed(), 3)
+}
+
+func TestClearWantsYes(t *testing.T) {
+	j := newJobs(t)
+	j.push("true")
+	j.push("true", "--queue", "mail")
+	code, _, stderr := j.run("clear", "--queue", "mail")
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, stderr, "remove 1 jobs of queue mail")
+	assert.Equal(t, 2, j.size().Size)
+	assert.Equal(t, "1 jobs removed", j.ok("clear", "--queue", "mail", "--yes"))
+	assert.Equal(t, 1, j.size().Size)
+}
+
+func TestPruneRemovesOldDeadLetters(t *testing.T) {
+	j := newJobs(t)
+	j.bury("exit 3")
+	assert.Equal(t, "0 dead letters removed", j.ok("prune", "--older-than", "1h"))
+	assert.Equal(t, "1 dead letters removed", j.ok("prune", "--older-than", "0"))
+}
+
+func TestPushedSettingsAreKept(t *testing.T) {
+	j := newJobs(t)
+	id := j.push("true", "--queue", "mail", "--tries", "7", "--backoff", "2s", "--timeout", "3s", "--delay", "1h", "--unique", "k")
+	got := j.inspect(id).Job
+	assert.Equal(t, "mail", got.Queue)
+	assert.Equal(t, "delayed", got.State)
+	assert.Equal(t, 7, got.MaxAttempts)
+	assert.Equal(t, "2s", got.Backoff.String())
+	assert.Equal(t, "3s", got.Timeout.String())
+	assert.Contains(t, j.ok("inspect", id), "state        delayed")
+
+	code, _, stderr := j.run("push", "exec", "{}", "--unique", "k")
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, stderr, "taken by job "+id)
+}
+
+func TestAPayloadComesFromStandardInput(t *testing.T) {
+	j := newJobs(t)
+	in, err := os.CreateTemp(j.dir, "")
+	require.NoError(t, err)
+	_, err = in.WriteString(`{"n": 9223372036854775807, "html": "<&>"}`)
+	require.NoError(t, err)
+	_, err = in.Seek(0, 0)
+	require.NoError(t, err)
+	stdin := os.Stdin
+	os.Stdin = in // what a process gets from run
+	defer func() { os.Stdin = stdin }()
+	var stdout, stderr strings.Builder
+	require.Zero(t, run([]string{"queue", "--dsn", j.dsn, "push", "count", "-"}, &stdout, &stderr), stderr.String())
+	payload := j.inspect(strings.TrimSpace(stdout.String())).Job.Envelope.Payload
+	assert.JSONEq(t, `{"n": 9223372036854775807, "html": "<&>"}`, string(payload))
+	assert.Contains(t, string(payload), "9223372036854775807")
+}
+
+func TestTheDefaultDatabaseIsAFileOfTheUser(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_DATA_HOME", dir)
+	t.Setenv("TASKD_DSN", "")
+	os.Unsetenv("TASKD_DSN")
+	code, stdout, stderr := taskd(t, t.TempDir(), "queue", "push", "exec")
+	require.Zero(t, code, stderr)
+	assert.Equal(t, "1\n", stdout)
+	assert.FileExists(t, filepath.Join(dir, "taskd", "queue.db"))
+
+	other := newJobs(t)
+	t.Setenv("TASKD_DSN", other.dsn)
+	code, _, stderr = taskd(t, t.TempDir(), "queue", "push", "exec")
+	require.Zero(t, code, stderr)
+	assert.Equal(t, 1, other.size().Size)
+}
+
+func TestManyMayBeTheFirstAtOnce(t *testing.T) {
+	j := newJobs(t)
+	var all sync.WaitGroup
+	for range 4 {
+		p := j.start("push", "exec")
+		all.Go(func() {
+			code, _, stderr := p.wait()
+			assert.Zero(t, code, stderr)
+		})
+	}
+	all.Wait()
+	assert.Equal(t, 4, j.size().Size)
+	assert.Equal(t, "0 migrations applied", j.ok("migrate"))
+}
+
+func TestTablesObeyNoTextFromElsewhere(t *testing.T) {
+	assert.Equal(t, "a b [31mred", cell("a\nb \x1b[31mred", 20))
+	assert.Equal(t, "abcd…", cell("abcdefgh", 5))
+}

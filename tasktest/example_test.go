@@ -1,0 +1,47 @@
+package tasktest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/tasktest"
+)
+
+// Charge is a program's task, and Bill the code that calls it.
+type Charge struct{ Cents int }
+
+func (c Charge) Run(context.Context, task.Info) (any, error) { return c.Cents, nil }
+
+// Bill charges once more only if the first charge has certainly not been made.
+func Bill(ctx context.Context, pool task.Caller, cents int) error {
+	_, err := pool.Sync(ctx, Charge{cents})
+	var e *task.Error
+	if errors.As(err, &e) && e.Delivery == task.NotRun {
+		_, err = pool.Sync(ctx, Charge{cents})
+	}
+	return err
+}
+
+func ExampleNew() {
+	task.RegisterName("example.charge", Charge{}) // the program does it in an init function
+	test := func(t testing.TB) {                  // func TestBill(t *testing.T)
+		pool := tasktest.New(t, task.Config{WorkerNum: 1})
+
+		pool.Fail(tasktest.DieBeforeAccepting, "example.charge")
+		fmt.Println("died before:", Bill(t.Context(), pool, 100))
+
+		pool.Fail(tasktest.DieAfterAccepting, "example.charge")
+		fmt.Println("died after:", errors.Is(Bill(t.Context(), pool, 100), task.ErrSockTimeout))
+
+		s := pool.Status()[0]
+		fmt.Println("charged:", s.Success, "lost:", s.Lost)
+	}
+	run(test)
+	// Output:
+	// died before: <nil>
+	// died after: true
+	// charged: 1 lost: 1
+}

@@ -1,0 +1,221 @@
+package tasktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/internal/control"
+	"github.com/taskd-go/task/internal/registry"
+	"github.com/taskd-go/task/internal/supervisor"
+	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/sharedstate"
+	"github.com/taskd-go/task/worker"
+)
+
+// cleanupWithin is what a test's tasks have to end at its end.
+const cleanupWithin = 5 * time.Second
+
+// A Pool is a pool inside this process. It is a task.Caller; its methods are safe for concurrent
+// use.
+type Pool struct {
+	cfg    task.Config
+	log    *slog.Logger
+	table  *sharedstate.Table
+	slots  []*slot
+	client *task.Client
+	stop   func() // of the control socket
+	lookup func(name []byte) (worker.Decoder, bool, string)
+	faults faults
+	events *events
+
+	generation atomic.Uint64
+	closing    chan struct{} // closed when the drain begins
+	cut        chan struct{} // closed when what still runs is not waited for
+	over       chan struct{} // closed when nothing is left
+	shutdown   sync.Once
+	cutOnce    sync.Once
+	wait       sync.WaitGroup // for the slots and the workers that drain
+
+	mu   sync.Mutex
+	lost []supervisor.Lost
+}
+
+var _ task.Caller = (*Pool)(nil)
+
+// New starts a pool that t's cleanup shuts down. It ends t when the pool does not start. cfg is
+// that of a real pool; the package's comment says which fields do not count.
+func New(t testing.TB, cfg task.Config) *Pool {
+	t.Helper()
+	p, err := Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), cleanupWithin)
+		defer cancel()
+		if err := p.Shutdown(ctx); err != nil {
+			t.Logf("tasktest: %v", err)
+		}
+		p.events.wait()
+	})
+	return p
+}
+
+// Start is New for a test that wants the error: a *task.ConfigError of task.New, or the one of
+// Task.Start. The pool is the caller's to shut down.
+func Start(cfg task.Config) (*Pool, error) {
+	dir, err := os.MkdirTemp("", "task") // t.TempDir is too long for a socket's path
+	if err != nil {
+		return nil, fmt.Errorf("tasktest: %w", err)
+	}
+	cfg.TempDir = dir
+	checked, err := task.New(cfg)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	p := &Pool{
+		cfg:     checked.Config(),
+		log:     cfg.Logger,
+		lookup:  registry.Lookup(allowed(cfg.Tasks)),
+		closing: make(chan struct{}),
+		cut:     make(chan struct{}),
+		over:    make(chan struct{}),
+	}
+	if p.log == nil {
+		p.log = slog.Default()
+	}
+	p.events = newEvents(cfg.OnEvent)
+	if err := p.start(); err != nil {
+		_ = p.Shutdown(context.Background())
+		return nil, fmt.Errorf("task: pool %s did not start: %w", p.cfg.ServerName, err)
+	}
+	return p, nil
+}
+
+func allowed(tasks []task.Runner) []string {
+	var names []string
+	for _, r := range tasks {
+		name, _, _ := registry.Find(r)
+		names = append(names, name)
+	}
+	return names
+}
+
+// start leaves what it has made to Shutdown.
+func (p *Pool) start() (err error) {
+	if p.table, err = sharedstate.Create(p.cfg.WorkerNum, p.cfg.MaxRunningNum); err != nil {
+		return err
+	}
+	for i := range p.cfg.WorkerNum {
+		l, err := sys.Listen(supervisor.SocketPath(p.cfg.TempDir, p.cfg.ServerName, i))
+		if err != nil {
+			return err
+		}
+		s := &slot{p: p, index: i, listener: l}
+		p.slots = append(p.slots, s)
+		w, err := s.boot(supervisor.Started)
+		if err != nil {
+			return fmt.Errorf("worker %d (pid %d) did not start: %s: %w", i, os.Getpid(), supervisor.Describe(sharedstate.End{How: uint32(supervisor.BootFailed), Code: 1}), err)
+		}
+		s.enter(w)
+		p.wait.Go(func() { s.run(w) })
+	}
+	settings := control.Settings{WorkerNum: p.cfg.WorkerNum, MaxRunningNum: p.cfg.MaxRunningNum, MaxPackageSize: p.cfg.MaxPackageSize}
+	if p.stop, err = supervisor.ServeTable(p.cfg.TempDir, p.cfg.ServerName, p.table, settings); err != nil {
+		return err
+	}
+	p.client, err = task.Dial(context.Background(), p.cfg)
+	return err
+}
+
+// Config returns the configuration with the defaults filled in. Its TempDir and ServerName are
+// what task.Dial needs to reach the pool.
+func (p *Pool) Config() task.Config { return p.cfg }
+
+// Async is Task.Async.
+func (p *Pool) Async(ctx context.Context, r task.Runner, opts ...task.CallOption) (taskID uint64, err error) {
+	return p.client.Async(ctx, r, opts...)
+}
+
+// Sync is Task.Sync.
+func (p *Pool) Sync(ctx context.Context, r task.Runner, opts ...task.CallOption) (task.Result, error) {
+	return p.client.Sync(ctx, r, opts...)
+}
+
+// AsyncMany is Task.AsyncMany.
+func (p *Pool) AsyncMany(ctx context.Context, rs []task.Runner, opts ...task.CallOption) []task.Outcome {
+	return p.client.AsyncMany(ctx, rs, opts...)
+}
+
+// SyncMany is Task.SyncMany.
+func (p *Pool) SyncMany(ctx context.Context, rs []task.Runner, opts ...task.CallOption) []task.Outcome {
+	return p.client.SyncMany(ctx, rs, opts...)
+}
+
+// Status is Task.Status; it keeps the last counts after Shutdown.
+func (p *Pool) Status() []task.WorkerStatus {
+	rows := p.table.Status()
+	out := make([]task.WorkerStatus, len(rows))
+	for i, r := range rows {
+		out[i] = task.WorkerStatus(r)
+	}
+	return out
+}
+
+// Shutdown is Task.Shutdown: it takes no more calls and returns when the running tasks have
+// ended, at the latest after DrainTimeout. At the end of ctx, too, the tasks that still run are
+// counted as lost, and the error lists them; they go on as goroutines.
+func (p *Pool) Shutdown(ctx context.Context) error {
+	p.shutdown.Do(func() {
+		if p.table != nil {
+			p.table.SetClosed()
+		}
+		p.events.pool(supervisor.EventShutdown, supervisor.Shutdown)
+		close(p.closing)
+		go p.end()
+	})
+	var err error
+	select {
+	case <-p.over:
+	case <-ctx.Done():
+		p.cutOnce.Do(func() { close(p.cut) })
+		err = fmt.Errorf("shutdown cut short: %w", context.Cause(ctx))
+		<-p.over
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.lost) > 0 {
+		err = errors.Join(err, &supervisor.LostError{Tasks: p.lost})
+	}
+	return err
+}
+
+// end gives everything back once the slots have drained.
+func (p *Pool) end() {
+	defer close(p.over)
+	p.wait.Wait()
+	if p.client != nil {
+		_ = p.client.Close()
+	}
+	if p.stop != nil {
+		p.stop()
+	}
+	for _, s := range p.slots {
+		_ = s.listener.Close()
+	}
+	if p.table != nil {
+		_ = p.table.Close()
+	}
+	if err := os.RemoveAll(p.cfg.TempDir); err != nil {
+		p.log.Error("tasktest: the folder of the sockets stays", "err", err)
+	}
+	p.events.close()
+}

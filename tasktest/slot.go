@@ -1,0 +1,321 @@
+package tasktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/internal/supervisor"
+	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/sharedstate"
+	"github.com/taskd-go/task/worker"
+)
+
+const (
+	firstDelay   = 100 * time.Millisecond // before the second try of a start
+	maxDelay     = 30 * time.Second
+	degradedAt   = 5                      // starts that failed in a row
+	stuckTimeout = 30 * time.Second       // the drain of a worker with a stuck task where DrainTimeout is "for ever"
+	refuseWithin = 100 * time.Millisecond // for the callers in the backlog of a slot without a worker
+	cutGrace     = 100 * time.Millisecond // between the end of the tasks' contexts and that of their connections
+)
+
+// A slot is one worker index. Its goroutine replaces the worker when that dies or has to go.
+type slot struct {
+	p        *Pool
+	index    int
+	listener *net.UnixListener
+	restarts uint64
+}
+
+// A life is one worker, from its start to its end.
+type life struct {
+	server     *worker.Server
+	row        sharedstate.Row
+	generation uint64
+	why        supervisor.Reason      // it was started
+	wishes     chan supervisor.Reason // why it wants a successor, or has to have one
+	served     chan error             // what Serve returned
+}
+
+// run keeps a worker in the slot until the pool ends.
+func (s *slot) run(w *life) {
+	for w != nil {
+		select {
+		case <-w.server.Killed():
+			s.bury(w, supervisor.Killed)
+			w = s.restart(supervisor.Killed)
+		case why := <-w.wishes:
+			w = s.replace(w, why)
+		case <-s.p.closing:
+			s.leave(w)
+			return
+		}
+	}
+	worker.Refuse(s.listener, s.index, s.p.cfg.MaxPackageSize, refuseWithin)
+}
+
+// replace gives w a successor. A worker that only wishes for one serves until that is ready, and
+// goes on serving when it does not start.
+func (s *slot) replace(w *life, why supervisor.Reason) *life {
+	if why == supervisor.HardLimit || why == supervisor.Suspect {
+		s.retire(w, why)
+		return s.restart(why)
+	}
+	for failed := 0; ; failed++ {
+		next, err := s.boot(why)
+		switch {
+		case err == nil:
+			s.show(next)
+			s.retire(w, why)
+			s.serve(next)
+			return next
+		case !s.pause(failed, w.server.Killed()):
+			return w
+		}
+	}
+}
+
+// restart starts workers until one starts; nil: the pool ends.
+func (s *slot) restart(why supervisor.Reason) *life {
+	for failed := 0; ; failed++ {
+		s.restarts++
+		s.p.table.SetRestarting(s.index, failed >= degradedAt, s.restarts)
+		w, err := s.boot(why)
+		switch {
+		case err == nil:
+			s.p.table.SetRestarting(s.index, false, s.restarts)
+			s.enter(w)
+			return w
+		case !s.pause(failed, nil):
+			return nil
+		}
+	}
+}
+
+// pause waits before the next try of a start; false: the pool ends, or early is closed.
+func (s *slot) pause(failed int, early <-chan struct{}) bool {
+	timer := time.NewTimer(min(firstDelay<<min(failed, 10), maxDelay))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-early:
+	case <-s.p.closing:
+	}
+	return false
+}
+
+// boot makes a worker that can serve, and does not yet.
+func (s *slot) boot(why supervisor.Reason) (*life, error) {
+	w := &life{
+		generation: s.p.generation.Add(1),
+		why:        why,
+		wishes:     make(chan supervisor.Reason, 8),
+		served:     make(chan error, 1),
+	}
+	var err error
+	if w.row, err = s.p.table.Allocate(s.index, w.generation); err != nil {
+		s.p.events.worker(supervisor.EventSpawnFailed, supervisor.SpawnFailed, s.index, w.generation, task.Event{Text: err.Error()})
+		return nil, err
+	}
+	w.row.SetPID(os.Getpid())
+	w.server = worker.New(s.config(w))
+	s.p.events.worker(supervisor.EventStarted, why, s.index, w.generation, task.Event{})
+	if err := s.onWorkerStart(); err != nil {
+		w.row.Finish(sharedstate.End{How: uint32(supervisor.BootFailed), Code: 1})
+		w.row.Free()
+		s.p.events.worker(supervisor.EventExited, supervisor.BootFailed, s.index, w.generation, task.Event{ExitCode: 1, Text: err.Error()})
+		return nil, err
+	}
+	return w, nil
+}
+
+func (s *slot) config(w *life) worker.Config {
+	cfg := &s.p.cfg
+	wish := func(why supervisor.Reason) {
+		select {
+		case w.wishes <- why:
+		default: // so many are there already
+		}
+	}
+	return worker.Config{
+		Index:          s.index,
+		Generation:     w.generation,
+		Row:            w.row,
+		Table:          s.p.table,
+		Listener:       s.listener,
+		MaxPackageSize: cfg.MaxPackageSize,
+		FrameTimeout:   cfg.FrameTimeout,
+		DrainGrace:     cfg.DrainGrace,
+		SoftTimeLimit:  cfg.SoftTimeLimit,
+		TimeLimit:      cfg.TimeLimit,
+		Recycle:        worker.Recycle{MaxTasks: cfg.MaxTasksPerWorker, MaxAge: cfg.MaxWorkerAge},
+		Lookup:         s.p.lookup,
+		OnException:    s.onException(),
+		Logger:         s.p.log,
+		OnSoftLimit: func(o worker.Overdue) {
+			s.p.events.worker(supervisor.EventSoftLimit, supervisor.SoftLimit, s.index, w.generation,
+				task.Event{Text: string(o.Dump), Tasks: []task.RunningTask{{ID: o.TaskID, Name: o.Task, Age: o.Limit}}})
+		},
+		OnHardLimit: func(o worker.Overdue) {
+			s.p.events.worker(supervisor.EventHardLimit, supervisor.HardLimit, s.index, w.generation,
+				task.Event{Text: "limit " + o.Limit.String(), Tasks: []task.RunningTask{{ID: o.TaskID, Name: o.Task, Age: o.Limit}}})
+			wish(supervisor.HardLimit)
+		},
+		OnSuspect: func(last error) {
+			s.p.events.worker(supervisor.EventSuspect, supervisor.Suspect, s.index, w.generation, task.Event{Text: last.Error()})
+			wish(supervisor.Suspect)
+		},
+		OnRecycle: func(reason string) {
+			if reason == worker.RecycleAge {
+				wish(supervisor.RecycledAge)
+				return
+			}
+			wish(supervisor.RecycledTasks)
+		},
+		Fault: s.p.faults.take,
+	}
+}
+
+func (s *slot) onWorkerStart() (err error) {
+	if err := s.p.faults.start(); err != nil {
+		return err
+	}
+	if s.p.cfg.OnWorkerStart == nil {
+		return nil
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("OnWorkerStart panicked: %v\n%s", v, debug.Stack())
+		}
+	}()
+	if err := s.p.cfg.OnWorkerStart(context.Background(), task.Worker{Index: s.index, PID: os.Getpid()}); err != nil {
+		return fmt.Errorf("OnWorkerStart: %w", err)
+	}
+	return nil
+}
+
+func (s *slot) onException() func(worker.Failure) {
+	if s.p.cfg.OnException == nil {
+		return nil
+	}
+	return func(f worker.Failure) {
+		err := f.Err
+		var pe *worker.PanicError
+		if errors.As(err, &pe) {
+			err = &task.PanicError{Value: pe.Value, Stack: pe.Stack}
+		}
+		s.p.cfg.OnException(&task.Error{
+			Status:      task.ErrTask,
+			Delivery:    task.Ran,
+			TaskID:      f.TaskID,
+			WorkerIndex: s.index,
+			PID:         os.Getpid(),
+			Message:     f.Text,
+			Err:         err,
+		}, s.index)
+	}
+}
+
+// enter lets w take the calls of a slot that has no worker.
+func (s *slot) enter(w *life) {
+	s.show(w)
+	s.serve(w)
+}
+
+// show lets clients choose w.
+func (s *slot) show(w *life) {
+	w.server.Ready()
+	s.p.table.SetCurrent(s.index, w.row)
+}
+
+// serve lets w accept. Its predecessor does not any more.
+func (s *slot) serve(w *life) {
+	// The listener is open.
+	_ = s.listener.SetDeadline(time.Time{})
+	go func() { w.served <- w.server.Serve() }()
+	s.p.events.worker(supervisor.EventReady, w.why, s.index, w.generation, task.Event{})
+}
+
+// retire makes w stop accepting and gives its tasks the time of a drain.
+func (s *slot) retire(w *life, why supervisor.Reason) {
+	within := s.p.cfg.DrainTimeout
+	if why == supervisor.HardLimit && within < 0 {
+		within = stuckTimeout
+	}
+	s.p.events.worker(supervisor.EventDraining, why, s.index, w.generation, task.Event{})
+	<-w.server.Drain(within, false)
+	s.p.wait.Go(func() { s.await(w, why) })
+}
+
+// leave ends the slot's last worker. What waits in the backlog is refused.
+func (s *slot) leave(w *life) {
+	s.p.events.worker(supervisor.EventDraining, supervisor.Shutdown, s.index, w.generation, task.Event{})
+	w.server.Drain(s.p.cfg.DrainTimeout, true)
+	s.await(w, supervisor.Shutdown)
+}
+
+// await sees a worker that drains to its end: its own, its limit's, or that of Shutdown's ctx.
+func (s *slot) await(w *life, why supervisor.Reason) {
+	var err error
+	select {
+	case err = <-w.served:
+	case <-w.server.Killed():
+		s.bury(w, supervisor.Killed)
+		return
+	case <-s.p.cut:
+		w.server.Cut(worker.ErrShutdown)
+		w.server.Drain(cutGrace, why == supervisor.Shutdown)
+		err = <-w.served
+	}
+	if err == nil {
+		s.finish(w, why, sharedstate.End{})
+		w.row.Free()
+		return
+	}
+	if why != supervisor.HardLimit && why != supervisor.Shutdown {
+		why = supervisor.DrainTimeout
+	}
+	// Its tasks go on and use the row, which is therefore not free again.
+	w.server.Kill()
+	s.finish(w, why, sharedstate.End{Signal: int(syscall.SIGKILL)})
+}
+
+// bury ends the books of a worker that was killed. Its row is free when its tasks have ended.
+func (s *slot) bury(w *life, why supervisor.Reason) {
+	<-w.server.Drain(-1, false)
+	s.finish(w, why, sharedstate.End{Signal: int(syscall.SIGKILL)})
+	go func() {
+		<-w.served
+		w.row.Free()
+	}()
+}
+
+func (s *slot) finish(w *life, why supervisor.Reason, e sharedstate.End) {
+	tasks := w.row.Tasks()
+	e.How = uint32(why)
+	w.row.Finish(e)
+	now := sys.Now()
+	event := task.Event{Signal: e.Signal}
+	for _, t := range tasks {
+		age := time.Duration(now - t.Started)
+		event.Tasks = append(event.Tasks, task.RunningTask{ID: t.TaskID, Name: t.Name, Age: age})
+		if why == supervisor.Shutdown {
+			s.p.loses(supervisor.Lost{Index: s.index, PID: os.Getpid(), TaskID: t.TaskID, Name: t.Name, Started: t.Started, Age: age})
+		}
+	}
+	s.p.events.worker(supervisor.EventExited, why, s.index, w.generation, event)
+}
+
+func (p *Pool) loses(l supervisor.Lost) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lost = append(p.lost, l)
+}

@@ -1,0 +1,73 @@
+package worker
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/taskd-go/task/protocol"
+)
+
+// wishing makes a rig's server tell its wishes.
+func wishing(limits Recycle, wishes chan string) func(*rig) {
+	return func(r *rig) {
+		r.cfg.Recycle = limits
+		r.cfg.OnRecycle = func(reason string) { wishes <- reason }
+	}
+}
+
+func TestASuccessorIsWantedOnce(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		limits Recycle
+	}{
+		{"max_tasks", Recycle{MaxTasks: 1}},
+		{"max_age", Recycle{MaxAge: time.Millisecond}},
+		{"max_memory", Recycle{MaxMemory: 1}},
+		{"max_tasks", Recycle{MaxTasks: 1, MaxMemory: 1, MaxAge: time.Hour}},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			wishes := make(chan string, 100)
+			r := start(t, wishing(c.limits, wishes))
+			p := r.dial()
+			for range 5 {
+				p.send(protocol.Package{Task: []byte("echo")})
+				require.True(t, p.next().OK)
+			}
+			require.Equal(t, c.reason, <-wishes)
+			p.send(protocol.Package{Task: []byte("echo")})
+			require.True(t, p.next().OK, "it serves on")
+			require.NoError(t, r.drain(time.Second))
+			require.Empty(t, wishes)
+		})
+	}
+}
+
+func TestADrainingWorkerWantsNoSuccessor(t *testing.T) {
+	wishes := make(chan string, 100)
+	r := start(t, wishing(Recycle{MaxTasks: 1}, wishes))
+	p := r.dial()
+	id := p.send(protocol.Package{Task: []byte("block")})
+	r.awaitEntered()
+	r.server.Drain(time.Minute, false)
+	close(r.gate)
+	require.True(t, p.answer(id).OK)
+	require.NoError(t, r.drain(time.Minute))
+	require.Empty(t, wishes)
+}
+
+func TestRecycleLimitsAreSpreadByATenth(t *testing.T) {
+	seen := map[int64]bool{}
+	for range 1000 {
+		n := spread(100)
+		require.GreaterOrEqual(t, n, int64(100))
+		require.LessOrEqual(t, n, int64(110))
+		seen[n] = true
+	}
+	require.Len(t, seen, 11)
+	require.EqualValues(t, 1, spread(1))
+	require.EqualValues(t, math.MaxInt64, spread(0), "no limit")
+	require.EqualValues(t, math.MaxInt64, max(spread(math.MaxInt64), spread(math.MaxInt64-1)), "no overflow")
+}
