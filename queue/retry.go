@@ -106,8 +106,20 @@ func (q *Queue) failedIDs(ctx context.Context, cond string, args []any, limit in
 	return ids, err
 }
 
-// replay moves letters back in one transaction. Those that are there no more are passed over.
+// replay moves letters back in one transaction. Those that are there no more are passed over. A key that was taken
+// after the look at it makes the transaction fail; the next look finds it.
 func (q *Queue) replay(ctx context.Context, ids []int64) (back int, taken []string, err error) {
+	for range replayTries {
+		if back, taken, err = q.replayOnce(ctx, ids); !q.d.duplicate(err) {
+			break
+		}
+	}
+	return back, taken, err
+}
+
+const replayTries = 3
+
+func (q *Queue) replayOnce(ctx context.Context, ids []int64) (back int, taken []string, err error) {
 	err = q.inTx(ctx, func(tx *sql.Tx) error {
 		back, taken = 0, nil
 		for _, id := range ids {
