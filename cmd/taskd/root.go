@@ -24,7 +24,7 @@ Exit codes:
   4    call, async: the task may have run
   5    serve, queue work: ended before the drain was complete, what was lost is listed
   6    queue work: a restart was asked for
-  130  demo: interrupted`
+  130  demo, a question of queue: interrupted`
 
 // newRoot makes the command line. started turns true when flags, environment
 // and arguments are found good and the command begins.
