@@ -130,6 +130,7 @@ func (c *conn) take(body []byte, owned bool) bool {
 	k := c.newCall(&p, typ, now, fault)
 	switch {
 	case fault == DieAfterAccepting:
+		s.cfg.Row.Begin(k.record) // nobody can prove that it has not
 		s.Kill()
 		k.settle()
 		return false

@@ -24,7 +24,7 @@ letters stay. On a terminal it asks first; elsewhere it wants --yes.`,
 					if err != nil {
 						return err
 					}
-					if err := confirm(cmd, fmt.Sprintf("remove %d jobs of %s", counts.Ready+counts.Delayed, everyQueue(name))); err != nil {
+					if err := confirm(ctx, cmd, fmt.Sprintf("remove %d jobs of %s", counts.Ready+counts.Delayed, everyQueue(name))); err != nil {
 						return err
 					}
 				}

@@ -151,7 +151,7 @@ func (r *replay) run(ctx context.Context, cmd *cobra.Command, db *database) erro
 	if class, n := dominant(classes); n > 0 && !r.yes {
 		question := fmt.Sprintf("%d of %d dead letters have the error %s, whose cause may still be there; send them again",
 			n, letters(classes), cell(class, 100))
-		if err := confirm(cmd, question); err != nil {
+		if err := confirm(ctx, cmd, question); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -122,20 +124,26 @@ func stamp(t time.Time) string {
 }
 
 // confirm asks on a terminal; elsewhere --yes must be given.
-func confirm(cmd *cobra.Command, question string) error {
+func confirm(ctx context.Context, cmd *cobra.Command, question string) error {
 	in, ok := cmd.InOrStdin().(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
 		return usagef("%s: not without --yes", question)
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s? [y/N] ", question)
-	answer, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil {
-		return err
+	answer := make(chan string, 1)
+	go func() { // ends with the line, or with the process
+		line, _ := bufio.NewReader(in).ReadString('\n')
+		answer <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case said := <-answer:
+		if said == "y" || said == "yes" {
+			return nil
+		}
+		return errors.New("nothing was done")
+	case <-ctx.Done():
+		return &exitError{code: exitInterrupted, err: errors.New("interrupted")}
 	}
-	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		return fmt.Errorf("nothing was done")
-	}
-	return nil
 }
 
 // everyQueue says in words what --queue means.
