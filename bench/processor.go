@@ -86,8 +86,8 @@ func threadsTime(pid string) (time.Duration, error) {
 }
 
 // idleLimit is in milliseconds of processor time a second: what the runtimes
-// of three processes do by themselves is below it, a polling timer is not.
-const idleLimit = 1.0
+// of three idle processes do by themselves is below it, a timer that polls is not.
+const idleLimit = 3.0
 
 // watchIdle returns the milliseconds of processor time that a pool, workers
 // and parent, takes in a second without calls, after one with.
