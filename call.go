@@ -31,7 +31,7 @@ type Caller interface {
 var _, _ Caller = (*Task)(nil), (*Client)(nil)
 
 // newCall makes the package that carries r, which deliver then sends.
-func newCall(ctx context.Context, typ protocol.Type, timeout time.Duration, r Runner, opts []CallOption, registered bool) (client.Call, error) {
+func newCall(ctx context.Context, typ protocol.Type, r Runner, o callOptions, registered bool) (client.Call, error) {
 	if wrong := unusable(ctx, r); wrong != "" {
 		return client.Call{}, refused(ErrIllegalPackage, nil, "%s", wrong)
 	}
@@ -41,10 +41,6 @@ func newCall(ctx context.Context, typ protocol.Type, timeout time.Duration, r Ru
 	}
 	if name == "" {
 		return client.Call{}, refused(ErrIllegalPackage, nil, "task %s is not registered in this program: use Named", display(name, r))
-	}
-	o := callOptions{timeout: timeout}
-	for _, opt := range opts {
-		opt(&o)
 	}
 	if wrong := o.check(); wrong != "" {
 		return client.Call{}, refused(ErrIllegalPackage, nil, "%s", wrong)
@@ -112,7 +108,7 @@ func (d deliverer) sync(ctx context.Context, r Runner, opts []CallOption) (Resul
 }
 
 func (d deliverer) one(ctx context.Context, typ protocol.Type, timeout time.Duration, r Runner, opts []CallOption) (client.Reply, error) {
-	call, err := newCall(ctx, typ, timeout, r, opts, d.registered)
+	call, err := newCall(ctx, typ, r, optionsOf(timeout, opts), d.registered)
 	if err != nil {
 		return client.Reply{}, err
 	}
@@ -125,11 +121,12 @@ func (d deliverer) one(ctx context.Context, typ protocol.Type, timeout time.Dura
 
 // many delivers the runners that make a call; the others have failed already.
 func (d deliverer) many(ctx context.Context, typ protocol.Type, timeout time.Duration, rs []Runner, opts []CallOption) []Outcome {
+	o := optionsOf(timeout, opts)
 	outcomes := make([]Outcome, len(rs))
 	calls := make([]client.Call, 0, len(rs))
 	place := make([]int, 0, len(rs))
 	for i, r := range rs {
-		call, err := newCall(ctx, typ, timeout, r, opts, d.registered)
+		call, err := newCall(ctx, typ, r, o, d.registered)
 		if err != nil {
 			outcomes[i].Err = err
 			continue

@@ -132,10 +132,7 @@ func (c *Client) caller(ctx context.Context, timeout time.Duration, opts []CallO
 	if l != nil {
 		return l.calls, opts, nil
 	}
-	o := callOptions{timeout: timeout}
-	for _, opt := range opts {
-		opt(&o)
-	}
+	o := optionsOf(timeout, opts)
 	began := time.Now()
 	if o.timeout > 0 {
 		var cancel context.CancelFunc

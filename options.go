@@ -48,6 +48,18 @@ func WithMeta(m map[string]string) CallOption {
 	return func(o *callOptions) { o.meta = m }
 }
 
+// optionsOf is what opts make of a call with the given timeout.
+func optionsOf(timeout time.Duration, opts []CallOption) callOptions {
+	if len(opts) == 0 {
+		return callOptions{timeout: timeout} // without the allocation that a pointer to it costs
+	}
+	o := callOptions{timeout: timeout}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return o
+}
+
 // check says what is wrong with the options; "" when nothing is.
 func (o *callOptions) check() string {
 	if o.soft < 0 || o.hard < 0 {

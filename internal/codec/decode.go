@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -151,17 +152,21 @@ func (d *decoder) list(p *plan, v reflect.Value, t raw.Token) error {
 	if p.kind == reflect.Array && t.Len > v.Len() {
 		return fmt.Errorf("%d elements do not fit %s", t.Len, p.typ)
 	}
-	if isBytes && p.kind == reflect.Slice && t.Len >= sharedFrom {
-		v.SetBytes(d.b[d.at-t.Len : d.at : d.at])
+	if isBytes && p.kind == reflect.Slice {
+		data := d.b[d.at-t.Len : d.at : d.at]
+		if t.Len < sharedFrom {
+			data = bytes.Clone(data)
+		}
+		v.SetBytes(data)
 		return nil
 	}
 	v.SetZero()
-	if p.kind == reflect.Slice {
-		makeSlice(v, t.Len)
-	}
 	if isBytes {
 		copy(v.Bytes(), d.b[d.at-t.Len:d.at])
 		return nil
+	}
+	if p.kind == reflect.Slice {
+		makeSlice(v, t.Len)
 	}
 	for i := range t.Len {
 		if err := d.value(p.elem, v.Index(i)); err != nil {
