@@ -90,7 +90,8 @@ func (w *work) run(cmd *cobra.Command, at *target) (err error) {
 		return err
 	}
 	var remote *pooljob.Remote
-	cfg := task.Config{ServerName: "taskd-queue", WorkerNum: w.concurrency, MaxRunningNum: 1}
+	// A worker process whose parent died drains: it must be gone before the lease of its job lapses.
+	cfg := task.Config{ServerName: "taskd-queue", WorkerNum: w.concurrency, MaxRunningNum: 1, DrainTimeout: w.lease / 2}
 	if w.pool {
 		remote = pooljob.Register(handlers)
 		task.RunIfWorker(cfg)
