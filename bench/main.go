@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -52,7 +53,7 @@ func parse() flags {
 	return f
 }
 
-func run(f flags) error {
+func run(f flags) (err error) {
 	plan, err := f.plan()
 	if err != nil {
 		return err
@@ -66,7 +67,7 @@ func run(f flags) error {
 		return err
 	}
 	sessions, err := open(field)
-	defer sessions.close()
+	defer func() { err = errors.Join(err, sessions.close()) }()
 	if err != nil {
 		return err
 	}
