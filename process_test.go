@@ -212,7 +212,7 @@ func TestDeadWorkersAreReplaced(t *testing.T) {
 		"SIGKILL": Signal{Number: int(syscall.SIGKILL)},
 		"SIGSEGV": Signal{Number: int(syscall.SIGSEGV)},
 		"SIGABRT": Signal{Number: int(syscall.SIGABRT)},
-		"SIGHUP":  Signal{Number: int(syscall.SIGHUP)},
+		"SIGQUIT": Signal{Number: int(syscall.SIGQUIT)},
 	} {
 		pid := p.Status()[0].PID
 		_, err := p.Sync(t.Context(), r, task.WithTimeout(patience))

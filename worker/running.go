@@ -114,29 +114,39 @@ func (s *Server) callerGone(c *conn) {
 	s.endContexts(ErrCaller, func(k *call) bool { return k.cancel && k.c == c })
 }
 
-// audit compares the in-flight records with the row's running. Both change under it: only a
-// difference that stays is one.
+// audit compares the in-flight records with the row's running. Both change under it, and on a
+// busy machine a task may rest long between the two: only what differs in two audits on end,
+// in every look, is told.
 func (s *Server) audit() {
 	var records, running int
 	for range auditLooks {
-		s.mu.Lock()
-		unrecorded := 0
-		s.running.each(func(k *call) {
-			if k.record < 0 {
-				unrecorded++
-			}
-		})
-		s.mu.Unlock()
-		records, running = len(s.cfg.Row.Tasks())+unrecorded, s.cfg.Row.Running()
-		if records == running {
+		if records, running = s.inFlight(); records == running {
+			s.drifted = false
 			return
 		}
 		runtime.Gosched()
+	}
+	if !s.drifted {
+		s.drifted = true
+		return
 	}
 	s.log.Error("the in-flight records and the counter disagree", "worker", s.cfg.Index, "records", records, "running", running)
 	if s.cfg.OnDrift != nil {
 		s.cfg.OnDrift(records, running)
 	}
+}
+
+// inFlight returns how many tasks have a record, or found no place for one, and how many the row counts.
+func (s *Server) inFlight() (records, running int) {
+	s.mu.Lock()
+	unrecorded := 0
+	s.running.each(func(k *call) {
+		if k.record < 0 {
+			unrecorded++
+		}
+	})
+	s.mu.Unlock()
+	return len(s.cfg.Row.Tasks()) + unrecorded, s.cfg.Row.Running()
 }
 
 // runningError names what still runs. Server.mu is held.

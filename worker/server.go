@@ -76,6 +76,7 @@ type Server struct {
 	conns     map[*conn]struct{}
 	running   callList
 	watch     schedule
+	drifted   bool  // what the last audit found; the watch alone uses it
 	dumpAfter int64 // when the next dump may be taken
 	recycle   recycling
 	drain     drainState

@@ -2,11 +2,13 @@ package conformance
 
 import (
 	"context"
+	"net"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	driver "github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -48,12 +50,21 @@ func shell(t *testing.T, db queuetest.Database, statement string) *exec.Cmd {
 	args := map[queue.Dialect][]string{
 		queue.SQLite:     {"sqlite3", sqliteFile(t, db)},
 		queue.PostgreSQL: {"psql", "-v", "ON_ERROR_STOP=1", env("TASKD_TEST_POSTGRES", "postgres://postgres@127.0.0.1:5432/test?sslmode=disable"), "-c"},
-		queue.MySQL:      {"mariadb", "-h127.0.0.1", "-uroot", "test", "-e"},
+		queue.MySQL:      mariadbShell(t),
 	}[db.Dialect]
 	if _, err := exec.LookPath(args[0]); err != nil {
 		t.Skipf("NOT TESTED with %s, which is not installed", args[0])
 	}
 	return exec.CommandContext(t.Context(), args[0], append(args[1:], statement)...)
+}
+
+func mariadbShell(t *testing.T) []string {
+	t.Helper()
+	dsn, err := driver.ParseDSN(env("TASKD_TEST_MYSQL", "root@tcp(127.0.0.1:3306)/test"))
+	require.NoError(t, err)
+	host, port, err := net.SplitHostPort(dsn.Addr)
+	require.NoError(t, err)
+	return []string{"mariadb", "-h" + host, "-P" + port, "-u" + dsn.User, "-p" + dsn.Passwd, dsn.DBName, "-e"}
 }
 
 // sqliteFile is where an SQLite database lies, "" for another one.
