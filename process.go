@@ -23,7 +23,7 @@ import (
 const (
 	exitDrained  = 0
 	exitNoBoot   = 1 // it could not start; the parent was told why
-	exitUnclean  = 3 // it drained, and tasks were still running at the limit
+	exitUnclean  = control.ExitUnclean
 	exitSignaled = 4 // a second signal ended it
 )
 

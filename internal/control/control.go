@@ -16,6 +16,9 @@ const (
 	NumFDs = iota
 )
 
+// ExitUnclean is the exit status of a worker that drained and still had tasks running at the limit.
+const ExitUnclean = 3
+
 // EnvMarker is the one environment variable that makes a re-executed program a worker.
 // Its value is "VERSION SERVERNAME"; it is unset before main.
 const EnvMarker = "TASKD_WORKER"

@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/taskd-go/task/internal/control"
 	"github.com/taskd-go/task/sharedstate"
 )
 
@@ -21,7 +22,7 @@ type exit struct {
 
 // reason says why p ended. What we did to it comes first, then what the kernel says, then what it
 // was doing.
-func (e exit) reason(p *process, now time.Time) Reason {
+func (e exit) reason(p *process) Reason {
 	switch {
 	case p.killed != Unknown:
 		return p.killed
@@ -39,7 +40,7 @@ func (e exit) reason(p *process, now time.Time) Reason {
 		return Crashed
 	case e.code == 0:
 		return p.retire
-	case p.within >= 0 && !now.Before(p.drainBy.Add(-confirmWithin)):
+	case e.code == control.ExitUnclean:
 		return DrainTimeout
 	}
 	return Crashed

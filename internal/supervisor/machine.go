@@ -299,7 +299,7 @@ func (m *machine) exited(ev exited) {
 	if p == nil {
 		return
 	}
-	why := ev.reason(p, m.now)
+	why := ev.reason(p)
 	m.do(finish{p.key, sharedstate.End{How: uint32(why), Signal: ev.signal, Code: ev.code}})
 	e := m.event(EventExited, p, why, p.words)
 	e.Signal, e.ExitCode, e.Tasks, e.Stderr = ev.signal, ev.code, ev.tasks, ev.stderr

@@ -276,11 +276,8 @@ func TestReloadIsRefusedWhereItCannotBe(t *testing.T) {
 
 // "Out of memory" only where the kernel says so, and the signal was not ours.
 func TestReasonOfAnEnd_Row75(t *testing.T) {
-	now := time.Now()
 	serving := process{state: accepting}
-	retiring := process{state: draining, retire: Reloaded, within: time.Second, drainBy: now.Add(time.Second + confirmWithin)}
-	late := retiring
-	late.drainBy = now
+	retiring := process{state: draining, retire: Reloaded}
 	for _, c := range []struct {
 		name string
 		p    process
@@ -298,9 +295,9 @@ func TestReasonOfAnEnd_Row75(t *testing.T) {
 		{"reaped by the host", serving, exit{}, ReapedElsewhere},
 		{"drained", retiring, exit{known: true}, Reloaded},
 		{"gave up in its drain", retiring, exit{known: true, code: 1}, Crashed},
-		{"at the end of its drain", late, exit{known: true, code: 1}, DrainTimeout},
+		{"at the end of its drain", retiring, exit{known: true, code: control.ExitUnclean}, DrainTimeout},
 	} {
-		t.Run(c.name, func(t *testing.T) { assert.Equal(t, c.want, c.e.reason(&c.p, now)) })
+		t.Run(c.name, func(t *testing.T) { assert.Equal(t, c.want, c.e.reason(&c.p)) })
 	}
 }
 
