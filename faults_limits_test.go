@@ -194,6 +194,7 @@ func TestGrandchildrenGoWithTheirWorker(t *testing.T) {
 	eventually(t, func() bool { return len(family(mark)) >= 40 }, func() string { return fmt.Sprint(family(mark)) })
 	require.NoError(t, syscall.Kill(g.PID, syscall.SIGKILL))
 	p.exited(g.PID)
-	assert.Empty(t, family(mark), "when the end is told, the group is gone")
+	// When the end is told, the group has been killed; the system may take a moment over it.
+	eventually(t, func() bool { return len(family(mark)) == 0 }, func() string { return fmt.Sprint(family(mark), " live") })
 	p.status(func(rows []task.WorkerStatus) bool { return rows[0].Accepting && rows[0].PID != g.PID })
 }

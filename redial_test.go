@@ -32,6 +32,7 @@ func TestAttachingAnewIsPartOfTheCallsTime(t *testing.T) {
 	h.cmd.Wait()
 	ended(t, patience, pids...)
 	require.NoError(t, os.Remove(dir+"/h.Pool.sock"))
+	eventually(t, func() bool { return c.Status() == nil }, func() string { return "the pool still shows" })
 	l, err := net.Listen("unix", dir+"/h.Pool.sock") // it takes connections and says nothing
 	require.NoError(t, err)
 	defer l.Close()
