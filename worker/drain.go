@@ -9,12 +9,11 @@ import (
 // drainState is how far the drain is.
 type drainState struct {
 	begun  bool
-	end    bool          // of the pool: the backlog is refused
-	within time.Duration // the limit as it was given
-	until  int64         // when Serve gives up, CLOCK_MONOTONIC; 0: never
-	cutAt  int64         // when the contexts end; 0: not any more
-	cut    error         // why the contexts have ended; nil: they have not
-	idleAt int64         // since when no task runs; 0: some do
+	end    bool  // of the pool: the backlog is refused
+	until  int64 // when Serve gives up, CLOCK_MONOTONIC; 0: never
+	cutAt  int64 // when the contexts end; 0: not any more
+	cut    error // why the contexts have ended; nil: they have not
+	idleAt int64 // since when no task runs; 0: some do
 }
 
 // limit returns when Serve gives up at the latest. Once no task runs, what is left is answers
@@ -56,7 +55,7 @@ func (s *Server) Drain(within time.Duration, end bool) (stopped <-chan struct{})
 	d.end = d.end || end
 	if within >= 0 {
 		if until := sys.Now() + int64(within); d.until == 0 || until < d.until {
-			d.within, d.until, d.cutAt = within, until, until-int64(min(time.Second, within/5))
+			d.until, d.cutAt = until, until-int64(min(time.Second, within/5))
 		}
 	}
 	if !d.begun {
