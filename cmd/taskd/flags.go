@@ -33,7 +33,9 @@ func readEnvironment(flags *pflag.FlagSet) error {
 		if err := flags.Set(f.Name, text); err != nil {
 			// The library's text names the flag; the user gave the variable.
 			errs = append(errs, fmt.Errorf("%s=%q: %w", name, text, errors.Unwrap(err)))
+			return
 		}
+		f.Annotations[origin] = []string{name + "="}
 	})
 	return errors.Join(errs...)
 }
@@ -92,18 +94,23 @@ func add(flags *pflag.FlagSet, v pflag.Value, field, name, usage string) {
 	f.Annotations = map[string][]string{configField: {field}}
 }
 
-// explainConfig says in words of the command line what the library says of a Config.
-func explainConfig(err *task.ConfigError) error {
-	var cfg task.Config
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	addPoolFlags(flags, &cfg)
+// explainConfig says in the words of whoever set it what the library says of a Config.
+func explainConfig(flags *pflag.FlagSet, err *task.ConfigError) error {
 	said := error(err)
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Annotations[configField][0] == err.Field {
-			said = fmt.Errorf("--%s %v: %s", f.Name, err.Value, err.Rule)
+		if field := f.Annotations[configField]; field != nil && field[0] == err.Field {
+			said = fmt.Errorf("%s%v: %s", saidBy(f), err.Value, err.Rule)
 		}
 	})
 	return said
+}
+
+// saidBy is what stands before a flag's value where it was set.
+func saidBy(f *pflag.Flag) string {
+	if by := f.Annotations[origin]; by != nil {
+		return by[0]
+	}
+	return "--" + f.Name + " "
 }
 
 // A count is a whole number within limits.

@@ -34,7 +34,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	refuseUnknownShells(root)
-	err := root.Execute()
+	cmd, err := root.ExecuteC()
 	if err == nil {
 		return exitOK
 	}
@@ -44,7 +44,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	var config *task.ConfigError
 	if errors.As(err, &config) {
-		err = explainConfig(config)
+		err = explainConfig(cmd.Flags(), config)
 	}
 	fmt.Fprintf(stderr, "taskd: %v\n", err)
 	var own *exitError

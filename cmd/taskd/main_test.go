@@ -18,7 +18,10 @@ import (
 // taskdPath is the path of the built command.
 var taskdPath string
 
-func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+func TestMain(m *testing.M) {
+	os.Setenv("TASKD_CONFIG", "") // none, whatever this machine has
+	os.Exit(buildAndRun(m))
+}
 
 func buildAndRun(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "taskd-test-")

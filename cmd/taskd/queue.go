@@ -16,14 +16,19 @@ The database is --dsn or TASKD_DSN, which keeps a password out of the list of pr
   postgres://user:password@host/database
   mysql://user:password@host/database
 
-Without either it is the SQLite file taskd/queue.db in $XDG_DATA_HOME, or in ~/.local/share.
-The tables are made at the first use, and updated by the first use of a newer taskd.
+or dsn in the config file, of which "taskd --help" tells. Without any it is the SQLite file
+taskd/queue.db in $XDG_DATA_HOME, or in ~/.local/share. The tables are made at the first use,
+and updated by the first use of a newer taskd.
+
+The names that programs know are understood too: QUEUE_NAME, or default_queue in the section
+[queue] of the file, is the queue of push and work without --queue; QUEUE_DB_CONNECTION, or
+drivers.database.connection there, names an entry of the file's section [connections].
 
 An id is what push prints; a dead letter has one of its own, which "taskd queue failed" shows.
 Commands that show, clear or pause mean every queue unless --queue names one.`
 
-func newQueue() *cobra.Command {
-	var at target
+func newQueue(file *configFile) *cobra.Command {
+	at := target{file: file}
 	cmd := &cobra.Command{
 		Use:   "queue",
 		Short: "Keep jobs in a database and run them",
@@ -34,7 +39,9 @@ func newQueue() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	add(cmd.PersistentFlags(), (*word)(&at.dsn), "", "dsn", "the database (default: an SQLite file)")
+	flags := cmd.PersistentFlags()
+	add(flags, (*word)(&at.dsn), "", dsnFlag, "the database (default: an SQLite file)")
+	at.flag = flags.Lookup(dsnFlag)
 	cmd.AddCommand(newWork(&at), newPush(&at), newSize(&at), newClear(&at), newList(&at), newInspect(&at), newFailed(&at),
 		newRetry(&at), newPrune(&at), newPause(&at), newResume(&at), newRestart(&at), newCancel(&at), newMigrate(&at))
 	return cmd

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/taskd-go/task/queue"
 	"github.com/taskd-go/task/queue/migrate"
 	"github.com/taskd-go/task/queue/mysql"
@@ -18,7 +20,11 @@ import (
 )
 
 // A target says which database is meant.
-type target struct{ dsn string }
+type target struct {
+	dsn  string
+	flag *pflag.Flag // that of dsn
+	file *configFile
+}
 
 // A database is an open one, with the tables in it.
 type database struct {
@@ -45,7 +51,11 @@ func (at *target) open(ctx context.Context) (*database, error) {
 }
 
 func (at *target) connect(ctx context.Context) (*database, error) {
-	scheme, rest, _ := strings.Cut(at.dsn, ":")
+	dsn, by, err := at.find()
+	if err != nil {
+		return nil, err
+	}
+	scheme, rest, _ := strings.Cut(dsn, ":")
 	switch scheme {
 	case "":
 		path, err := defaultFile()
@@ -54,14 +64,39 @@ func (at *target) connect(ctx context.Context) (*database, error) {
 		}
 		return openSQLite(ctx, path)
 	case "sqlite":
-		return openSQLite(ctx, strings.TrimPrefix(rest, "//"))
+		path := strings.TrimPrefix(rest, "//")
+		if path == "" {
+			return nil, usagef("%s: want a path behind sqlite:", by)
+		}
+		return openSQLite(ctx, path)
 	case "postgres", "postgresql":
-		return openPostgres(ctx, at.dsn)
+		return openPostgres(ctx, dsn)
 	case "mysql":
-		return openMySQL(ctx, at.dsn)
+		return openMySQL(ctx, dsn)
 	default: // the text may hold a password
-		return nil, usagef("--dsn: want sqlite:/path/file.db, postgres://… or mysql://…")
+		return nil, usagef("%s: want sqlite:/path/file.db, postgres://… or mysql://…", by)
 	}
+}
+
+// find is the name of the database, and who said so. What stands in the environment goes before the file.
+func (at *target) find() (dsn, by string, err error) {
+	settings, err := at.file.settings()
+	if err != nil {
+		return "", "", err
+	}
+	inFile := at.flag.Annotations[fileSays] != nil
+	if at.dsn != "" && (!inFile || os.Getenv(connectionVariable) == "") {
+		return at.dsn, strings.TrimRight(saidBy(at.flag), " ="), nil
+	}
+	if settings.Connection == "" {
+		return "", "", nil
+	}
+	dsn, ok := at.file.connections[settings.Connection]
+	if !ok {
+		by := at.file.by(connectionVariable, "queue.drivers.database.connection")
+		return "", "", usagef("%s%q: want a name from the section [connections] of the config file", by, settings.Connection)
+	}
+	return dsn, at.file.path + ": " + connectionsAt + settings.Connection, nil
 }
 
 // defaultFile is where the jobs of a user are who named no database.
@@ -82,9 +117,6 @@ func defaultFile() (string, error) {
 }
 
 func openSQLite(ctx context.Context, path string) (*database, error) {
-	if path == "" {
-		return nil, usagef("--dsn: want a path behind sqlite:")
-	}
 	db, err := sqlite.Open(ctx, path, sqlite.Normal)
 	if err != nil {
 		return nil, err

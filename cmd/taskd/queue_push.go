@@ -41,6 +41,9 @@ cancelled or dead; a push meanwhile fails with exit code 1 and names that job.`,
   echo '{"argv": ["make"]}' | taskd queue push exec - --delay 10m --unique build`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := at.file.defaultQueue(cmd.Flags().Lookup("queue")); err != nil {
+				return err
+			}
 			envelope, err := p.envelope(cmd, args)
 			if err != nil {
 				return err
@@ -59,7 +62,7 @@ cancelled or dead; a push meanwhile fails with exit code 1 and names that job.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.Var((*word)(&p.queue), "queue", "the queue")
+	flags.Var((*word)(&p.queue), "queue", "the queue; QUEUE_NAME in the environment")
 	flags.Var(duration{&p.delay, unlimitedDelay}, "delay", "not before this has passed; less than 0 counts as 0")
 	flags.Var(count{&p.tries, 1, math.MaxInt32}, "tries", "how often it runs at most")
 	flags.Var(duration{&p.backoff, notNegative}, "backoff", "wait after each failure (default: the worker's growing delay)")

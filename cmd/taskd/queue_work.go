@@ -96,6 +96,12 @@ func (w *work) run(cmd *cobra.Command, at *target) (err error) {
 		remote = pooljob.Register(handlers)
 		task.RunIfWorker(cfg)
 	}
+	if err := at.file.defaultQueue(cmd.Flags().Lookup("queue")); err != nil {
+		return err
+	}
+	if err := handOver(cmd.Flags()); err != nil {
+		return err
+	}
 	first, second, stop := twoSignals(cmd.Context())
 	defer stop()
 	db, err := at.open(first)

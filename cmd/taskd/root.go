@@ -12,14 +12,24 @@ name and its folder, which are given alike to both sides:
   taskd serve --name app --dir /run/app &
   taskd call echo '{"hello": "world"}' --name app --dir /run/app
 
-Flags that set up a pool or find one can also stand in the environment:
---name is TASKD_NAME, --drain-timeout is TASKD_DRAIN_TIMEOUT, and so on. A flag
-overrides its variable.
+Flags that set up a pool or find one, and --allow-exec and the queue's --dsn and tables, can
+also stand in the environment: --name is TASKD_NAME, --drain-timeout is
+TASKD_DRAIN_TIMEOUT, and so on. Or they stand in a file, in TOML, under their names:
+
+  name = "app"
+  workers = 8
+  drain-timeout = "1m"
+  allow-exec = ["git", "/usr/local/bin/*"]
+  dsn = "postgres://user:password@host/database"
+
+The file is --config or TASKD_CONFIG; otherwise $XDG_CONFIG_HOME/taskd/config.toml
+(~/.config/taskd/config.toml), or where that is missing /etc/taskd.toml. A flag goes before its
+variable, that before the file, and the file before the default.
 
 Exit codes:
   0    done; serve: drained
   1    failed, standard error says why; call: the task ran and failed
-  2    wrong flags, arguments or environment; nothing was started
+  2    wrong flags, arguments, environment or config file; nothing was started
   3    call, async: the task did not run, it is safe to repeat
   4    call, async: the task may have run
   5    serve, queue work: ended before the drain was complete, what was lost is listed
@@ -44,6 +54,7 @@ func refuseUnknownShells(root *cobra.Command) {
 // and arguments are found good and the command begins.
 func newRoot() (root *cobra.Command, started *bool) {
 	started = new(bool)
+	var file configFile
 	root = &cobra.Command{
 		Use:   "taskd",
 		Short: "Run tasks in a pool of worker processes",
@@ -58,11 +69,15 @@ func newRoot() (root *cobra.Command, started *bool) {
 			if err := readEnvironment(cmd.Flags()); err != nil {
 				return err
 			}
+			if err := file.read(cmd); err != nil {
+				return err
+			}
 			*started = true
 			return nil
 		},
 	}
-	root.AddCommand(newDemo(), newServe(), newCall(), newAsync(), newStatus(), newQueue(), newChaos(), newGuard())
+	file.addFlag(root.PersistentFlags())
+	root.AddCommand(newDemo(), newServe(), newCall(), newAsync(), newStatus(), newQueue(&file), newChaos(), newGuard())
 	root.AddCommand(&cobra.Command{
 		Use:   "testing",
 		Short: "How to put a pool under stress",

@@ -43,6 +43,9 @@ runs is killed and listed, and the exit code is 5. So it is when the time of a d
 			if err := defineTasks(which, allowed); err != nil {
 				return err
 			}
+			if err := handOver(cmd.Flags()); err != nil {
+				return err
+			}
 			if cfg.Env != nil {
 				// The workers read the same flags and variables again.
 				cfg.Env = append(cfg.Env, variables(cmd.Flags())...)
