@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"math"
 	"os"
+	"regexp"
 	"testing"
 	"time"
 
@@ -44,6 +46,30 @@ func TestEveryContenderIsMeasured(t *testing.T) {
 	report(&text, p, r)
 	assert.Contains(t, text.String(), "## Sync, 64 B, 1 caller")
 	require.NoError(t, chart(t.TempDir()+"/chart.svg", r))
+}
+
+func TestEveryQueueIsMeasured(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a process for each queue")
+	}
+	places, err := openStores(t.Context(), io.Discard)
+	t.Cleanup(func() { assert.NoError(t, places.close(context.Background())) })
+	require.NoError(t, err)
+	field, err := places.openQueues(t.Context(), regexp.MustCompile(""))
+	t.Cleanup(func() { assert.NoError(t, field.close()) })
+	require.NoError(t, err)
+	p := queuePlan{rounds: 1, turn: 20 * time.Millisecond, share: 0.01, pickUps: 1}
+	r, err := p.run(t.Context(), field, io.Discard)
+	require.NoError(t, err)
+	for _, q := range field {
+		assert.Positive(t, r.median(q.name, pushCase, rate), q.name)
+		assert.Positive(t, r.median(q.name, workCase, rate), q.name)
+		assert.Positive(t, r.median(q.name, pickUpCase, p95), q.name)
+	}
+	var text bytes.Buffer
+	reportQueues(&text, p, places, r)
+	assert.Contains(t, text.String(), "| this queue, SQLite |")
+	assert.NotContains(t, text.String(), "not measured: SQLite")
 }
 
 func TestAWrongAnswerIsFound(t *testing.T) {

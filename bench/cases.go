@@ -30,8 +30,11 @@ func (c benchCase) String() string {
 
 // tasks is how many tasks one call carries.
 func (c benchCase) tasks() int {
-	if c.kind == kindSyncMany || c.kind == kindAsyncMany {
+	switch c.kind {
+	case kindSyncMany, kindAsyncMany:
 		return batchSize
+	case kindPushMany:
+		return queueBatch
 	}
 	return 1
 }

@@ -1,5 +1,5 @@
 // Command bench runs the pool and other ways to have a call answered by another
-// process, in turn and in the same run, and prints what they reach.
+// process, or the durable queue and its peers, in turn and in the same run, and prints what they reach.
 package main
 
 import (
@@ -28,6 +28,7 @@ type flags struct {
 	quick      bool
 	chart      string
 	cpuProfile string
+	queues     bool
 }
 
 func main() {
@@ -47,6 +48,7 @@ func parse() flags {
 	flag.StringVar(&f.cases, "case", "", "regular expression: only the cases whose name it matches, such as ^sync/64B/8$")
 	flag.StringVar(&f.contenders, "contender", "", "regular expression: only the contenders whose name it matches, and the bare echo")
 	flag.BoolVar(&f.quick, "quick", false, "a few cases, three short rounds: under a minute, and too few to decide an aim")
+	flag.BoolVar(&f.queues, "queues", false, "measure the durable queue and its peers instead of the pool")
 	flag.StringVar(&f.chart, "chart", "", "write an SVG bar chart of small calls to this file")
 	flag.StringVar(&f.cpuProfile, "cpuprofile", "", "write a CPU profile of this process, the clients' side, to this file")
 	flag.Parse()
@@ -54,6 +56,36 @@ func parse() flags {
 }
 
 func run(f flags) (err error) {
+	stop, err := f.profile()
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if f.queues {
+		return runQueues(f, os.Stdout, os.Stderr)
+	}
+	return runPool(f)
+}
+
+// profile starts the profile that the flags ask for.
+func (f flags) profile() (stop func(), err error) {
+	if f.cpuProfile == "" {
+		return func() {}, nil
+	}
+	out, err := os.Create(f.cpuProfile)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(out); err != nil {
+		return nil, errors.Join(err, out.Close())
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		out.Close()
+	}, nil
+}
+
+func runPool(f flags) (err error) {
 	plan, err := f.plan()
 	if err != nil {
 		return err
@@ -73,17 +105,6 @@ func run(f flags) (err error) {
 	}
 	heap := make([]byte, heapSize)
 	defer runtime.KeepAlive(heap)
-	if f.cpuProfile != "" {
-		out, err := os.Create(f.cpuProfile)
-		if err != nil {
-			return err
-		}
-		defer out.Close()
-		if err := pprof.StartCPUProfile(out); err != nil {
-			return err
-		}
-		defer pprof.StopCPUProfile()
-	}
 	results, err := plan.run(sessions, os.Stderr)
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ type plan struct {
 type sample struct {
 	rate     float64 // tasks a second
 	p50, p99 float64 // of a call, in microseconds
+	p95      float64 // of a pick-up, in microseconds
 	cpu      float64 // of all processes for each task, in microseconds
 	allocs   float64 // in this process, for each task
 }

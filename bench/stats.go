@@ -15,6 +15,7 @@ type figure func(sample) float64
 
 func rate(s sample) float64   { return s.rate }
 func p50(s sample) float64    { return s.p50 }
+func p95(s sample) float64    { return s.p95 }
 func p99(s sample) float64    { return s.p99 }
 func cpu(s sample) float64    { return s.cpu }
 func allocs(s sample) float64 { return s.allocs }

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"maragu.dev/goqite"
+	"maragu.dev/goqite/jobs"
+
+	"github.com/taskd-go/task/queue"
+)
+
+// openSQLiteFile opens a file with the pragmas that this queue sets, and with one connection, as River and goqite ask for.
+func openSQLiteFile(place string) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", "file:"+place+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_txlock=immediate")
+	if err == nil {
+		db.SetMaxOpenConns(1)
+	}
+	return db, err
+}
+
+func openGoqite(ctx context.Context, place string) (queueSession, error) {
+	db, err := openSQLiteFile(place)
+	if err != nil {
+		return queueSession{}, err
+	}
+	if err := goqiteTable(ctx, db); err != nil {
+		return queueSession{}, err
+	}
+	q := goqite.New(goqite.NewOpts{DB: db, Name: "default"})
+	return queueSession{
+		push: func(ctx context.Context, n int) error {
+			body, err := json.Marshal(queueJob{n, note})
+			if err != nil {
+				return err
+			}
+			_, err = jobs.Create(ctx, q, "nothing", goqite.Message{Body: body})
+			return err
+		},
+		work: func(ctx context.Context, n int, began func()) (time.Time, error) {
+			return goqiteWork(ctx, q, n, began), nil
+		},
+		clear: func(ctx context.Context) error { return empty(ctx, db, queue.SQLite, "goqite") },
+		close: db.Close,
+	}, nil
+}
+
+// goqiteTable makes goqite's table from the file beside its source, where it says to take it from.
+func goqiteTable(ctx context.Context, db *sql.DB) error {
+	var n int
+	if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM sqlite_master WHERE name = 'goqite'").Scan(&n); err != nil || n > 0 {
+		return err
+	}
+	source, _ := runtime.FuncForPC(reflect.ValueOf(goqite.New).Pointer()).FileLine(0)
+	schema, err := os.ReadFile(filepath.Join(filepath.Dir(source), "schema_sqlite.sql"))
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, strings.TrimSpace(string(schema)))
+	return err
+}
+
+// goqiteWork ends with the last handler; its message is deleted behind that.
+func goqiteWork(ctx context.Context, q *goqite.Queue, n int, began func()) (end time.Time) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r := jobs.NewRunner(jobs.NewRunnerOpts{Queue: q, Limit: 100})
+	var seen atomic.Int64
+	r.Register("nothing", func(_ context.Context, body []byte) error {
+		began()
+		var j queueJob
+		if err := json.Unmarshal(body, &j); err != nil {
+			return err
+		}
+		if seen.Add(1) == int64(n) {
+			end = time.Now()
+			cancel()
+		}
+		return nil
+	})
+	r.Start(ctx)
+	return end
+}

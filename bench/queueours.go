@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"log/slog"
+	"time"
+
+	"github.com/taskd-go/task/job"
+	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/migrate"
+	"github.com/taskd-go/task/queue/mysql"
+	"github.com/taskd-go/task/queue/postgres"
+	"github.com/taskd-go/task/queue/sqlite"
+)
+
+func (queueJob) JobType() string              { return "nothing" }
+func (queueJob) Handle(context.Context) error { return nil }
+
+func openQueueSQLite(ctx context.Context, place string) (queueSession, error) {
+	db, err := sqlite.Open(ctx, place, sqlite.Normal)
+	if err != nil {
+		return queueSession{}, err
+	}
+	q, err := db.Queue()
+	if err != nil {
+		return queueSession{}, err
+	}
+	return sessionOf(ctx, q, db.Write, queue.SQLite, 100, db.Close)
+}
+
+func openQueuePostgres(ctx context.Context, place string) (queueSession, error) {
+	db, err := postgres.Open(ctx, place)
+	if err != nil {
+		return queueSession{}, err
+	}
+	q, err := db.Queue(queue.Tables{})
+	if err != nil {
+		return queueSession{}, err
+	}
+	return sessionOf(ctx, q, db.SQL, queue.PostgreSQL, 2000, db.Close, queue.WakeBy(db.Waker(queue.Tables{})))
+}
+
+func openQueueMariaDB(ctx context.Context, place string) (queueSession, error) {
+	db, err := mysql.Open(ctx, place)
+	if err != nil {
+		return queueSession{}, err
+	}
+	q, err := mysql.Queue(db)
+	if err != nil {
+		return queueSession{}, err
+	}
+	return sessionOf(ctx, q, db, queue.MySQL, 100, db.Close)
+}
+
+// sessionOf makes the tables and is the queue in them. An idle queue has a worker at its defaults.
+func sessionOf(ctx context.Context, q *queue.Queue, db *sql.DB, d queue.Dialect, atOnce int, close func() error, opts ...queue.WorkerOption) (queueSession, error) {
+	if _, err := migrate.Up(ctx, db, d, queue.Tables{}); err != nil {
+		return queueSession{}, err
+	}
+	return queueSession{
+		push: func(ctx context.Context, n int) error {
+			_, err := q.Push(ctx, queueJob{n, note})
+			return err
+		},
+		pushMany: func(ctx context.Context, from, n int) error {
+			js := make([]queue.Job, n)
+			for i := range js {
+				js[i] = queueJob{from + i, note}
+			}
+			_, err := q.PushMany(ctx, js)
+			return err
+		},
+		work: func(ctx context.Context, n int, began func()) (time.Time, error) {
+			reg, err := job.NewRegistry(job.Typed("nothing", func(context.Context, queueJob, job.Envelope) job.Result {
+				began()
+				return job.Success()
+			}))
+			if err != nil {
+				return time.Time{}, err
+			}
+			opts := append(opts[:len(opts):len(opts)], queue.RunWith(&job.Runner{Timeout: time.Minute, Logger: slog.New(slog.DiscardHandler)}))
+			if n > 0 {
+				opts = append(opts, queue.Concurrency(atOnce))
+			}
+			err = queue.NewWorker(q, reg, opts...).Work(ctx, n)
+			return time.Now(), err
+		},
+		clear: func(ctx context.Context) error { return empty(ctx, db, d, "jobs") },
+		close: close,
+	}, nil
+}
+
+// empty leaves no dead rows of the turn before behind, where that is a matter.
+func empty(ctx context.Context, db *sql.DB, d queue.Dialect, table string) error {
+	statement := "TRUNCATE TABLE " + table
+	if d == queue.SQLite {
+		statement = "DELETE FROM " + table
+	}
+	_, err := db.ExecContext(ctx, statement)
+	return err
+}
