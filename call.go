@@ -30,35 +30,39 @@ type Caller interface {
 
 var _, _ Caller = (*Task)(nil), (*Client)(nil)
 
-// newCall makes the package that carries r, which deliver then sends.
-func newCall(ctx context.Context, typ protocol.Type, r Runner, o callOptions, registered bool) (client.Call, error) {
-	if wrong := unusable(ctx, r); wrong != "" {
-		return client.Call{}, refused(ErrIllegalPackage, nil, "%s", wrong)
-	}
-	name, args, known := registry.Find(r)
-	if registered && !known {
-		return client.Call{}, refused(ErrIllegalPackage, nil, "task %s is not registered in this program", display(name, r))
-	}
-	if name == "" {
-		return client.Call{}, refused(ErrIllegalPackage, nil, "task %s is not registered in this program: use Named", display(name, r))
-	}
+// newCall makes a package without a task, whose deadline counts from now.
+func newCall(typ protocol.Type, o callOptions) (client.Call, error) {
 	if wrong := o.check(); wrong != "" {
 		return client.Call{}, refused(ErrIllegalPackage, nil, "%s", wrong)
 	}
-	call := client.Call{
+	return client.Call{
 		Type:     typ,
-		Task:     name,
 		Meta:     o.meta,
 		Soft:     o.soft,
 		Hard:     o.hard,
 		Deadline: after(o.timeout),
 		Wait:     o.wait,
 		Cancel:   o.cancel,
+	}, nil
+}
+
+// carry makes call the package that carries r.
+func carry(ctx context.Context, call *client.Call, r Runner, registered bool) error {
+	if wrong := unusable(ctx, r); wrong != "" {
+		return refused(ErrIllegalPackage, nil, "%s", wrong)
 	}
+	name, args, known := registry.Find(r)
+	if registered && !known {
+		return refused(ErrIllegalPackage, nil, "task %s is not registered in this program", display(name, r))
+	}
+	if name == "" {
+		return refused(ErrIllegalPackage, nil, "task %s is not registered in this program: use Named", display(name, r))
+	}
+	call.Task = name
 	if args != nil {
 		call.Payload = func(dst []byte) ([]byte, error) { return codec.Append(dst, args) }
 	}
-	return call, nil
+	return nil
 }
 
 // unusable says why no call can be made of ctx and r; "" when one can.
@@ -108,8 +112,11 @@ func (d deliverer) sync(ctx context.Context, r Runner, opts []CallOption) (Resul
 }
 
 func (d deliverer) one(ctx context.Context, typ protocol.Type, timeout time.Duration, r Runner, opts []CallOption) (client.Reply, error) {
-	call, err := newCall(ctx, typ, r, optionsOf(timeout, opts), d.registered)
+	call, err := newCall(typ, optionsOf(timeout, opts))
 	if err != nil {
+		return client.Reply{}, err
+	}
+	if err := carry(ctx, &call, r, d.registered); err != nil {
 		return client.Reply{}, err
 	}
 	reply, failure := d.client.Do(ctx, &call)
@@ -121,13 +128,16 @@ func (d deliverer) one(ctx context.Context, typ protocol.Type, timeout time.Dura
 
 // many delivers the runners that make a call; the others have failed already.
 func (d deliverer) many(ctx context.Context, typ protocol.Type, timeout time.Duration, rs []Runner, opts []CallOption) []Outcome {
-	o := optionsOf(timeout, opts)
+	blank, err := newCall(typ, optionsOf(timeout, opts))
+	if err != nil {
+		return none(len(rs), err)
+	}
 	outcomes := make([]Outcome, len(rs))
 	calls := make([]client.Call, 0, len(rs))
 	place := make([]int, 0, len(rs))
 	for i, r := range rs {
-		call, err := newCall(ctx, typ, r, o, d.registered)
-		if err != nil {
+		call := blank
+		if err := carry(ctx, &call, r, d.registered); err != nil {
 			outcomes[i].Err = err
 			continue
 		}

@@ -60,6 +60,13 @@ func NewReader(r io.Reader, max int) *Reader { return &Reader{src: r, max: max} 
 // Buffered returns how many bytes wait in the buffer behind the last frame.
 func (r *Reader) Buffered() int { return r.w - r.r }
 
+// Ready says whether the next frame is whole in the buffer. Next then reads nothing, and the
+// bodies that it returned since the last read stay valid.
+func (r *Reader) Ready() bool {
+	n := r.Buffered()
+	return n >= HeaderSize && uint64(n-HeaderSize) >= uint64(binary.BigEndian.Uint32(r.buf[r.r:]))
+}
+
 // Next returns the next body. It points into the Reader's buffer and is valid
 // until the next call, unless owned says that it has memory of its own.
 //

@@ -46,14 +46,15 @@ func (c *Client) Do(ctx context.Context, call *Call) (Reply, *Failure) {
 	b := c.budget(ctx, call)
 	fr := c.frames.get()
 	defer c.frames.put(fr)
-	if f := c.encode(&b, call, fr); f != nil {
+	var f *Failure
+	if fr.bytes, f = c.encode(fr.bytes, &b, call); f != nil {
 		return Reply{}, f
 	}
-	return c.deliver(&b, call, fr)
+	return c.deliver(&b, call, fr.bytes)
 }
 
-// encode makes the whole frame once, but for its id and type.
-func (c *Client) encode(b *budget, call *Call, fr *frame) *Failure {
+// encode appends the whole frame, but for its id and type, or nothing.
+func (c *Client) encode(dst []byte, b *budget, call *Call) ([]byte, *Failure) {
 	p := protocol.Package{
 		Type: call.Type, Expire: b.expire(), Task: []byte(call.Task),
 		Meta: call.Meta, Soft: call.Soft, Hard: call.Hard,
@@ -63,24 +64,24 @@ func (c *Client) encode(b *budget, call *Call, fr *frame) *Failure {
 		maps.Copy(p.Meta, call.Meta)
 		p.Meta[protocol.MetaCancel] = "1"
 	}
-	bytes := protocol.AppendHead(protocol.BeginFrame(fr.bytes), &p)
+	bytes := protocol.AppendHead(protocol.BeginFrame(dst), &p)
 	if call.Payload == nil {
 		bytes = append(bytes, msgpackNil)
 	} else {
 		encoded, err := call.Payload(bytes)
 		if err != nil {
-			return &Failure{
+			return dst, &Failure{
 				Status: protocol.StatusTaskError, Delivery: NotRun, Index: -1, Err: err,
 				Message: fmt.Sprintf("the arguments of task %q cannot be encoded: %v", call.Task, err),
 			}
 		}
 		bytes = encoded
 	}
-	fr.bytes = protocol.AppendTail(bytes, &p)
-	if err := protocol.EndFrame(fr.bytes, c.cfg.MaxPackageSize); err != nil {
-		return tooLarge(err)
+	bytes = protocol.AppendTail(bytes, &p)
+	if err := protocol.EndFrame(bytes[len(dst):], c.cfg.MaxPackageSize); err != nil {
+		return bytes[:len(dst)], tooLarge(err)
 	}
-	return nil
+	return bytes, nil
 }
 
 const msgpackNil = 0xc0
@@ -95,7 +96,7 @@ const (
 )
 
 // deliver chooses workers until one has taken the package.
-func (c *Client) deliver(b *budget, call *Call, fr *frame) (Reply, *Failure) {
+func (c *Client) deliver(b *budget, call *Call, frame []byte) (Reply, *Failure) {
 	var missed []sharedstate.Row // picks of workers that were out of reach: they are kept, so that others come first
 	var unreached *Failure
 	for {
@@ -103,7 +104,7 @@ func (c *Client) deliver(b *budget, call *Call, fr *frame) (Reply, *Failure) {
 		if f != nil {
 			return c.give(Reply{}, tellMore(f, unreached), missed)
 		}
-		reply, f, v := c.send(b, call, fr, row)
+		reply, f, v := c.send(b, call, frame, row)
 		switch {
 		case v == elsewhere && len(missed) < maxDetours:
 			missed = append(missed, row)
@@ -198,19 +199,19 @@ const ownCalls = 4
 const largeFrame = 16 << 10
 
 // send makes one attempt at the worker of row.
-func (c *Client) send(b *budget, call *Call, fr *frame, row sharedstate.Row) (Reply, *Failure, verdict) {
-	if call.Cancel || len(fr.bytes) >= largeFrame || c.chooser.InFlight(row) <= ownCalls {
-		return c.sendAlone(b, call, fr, row)
+func (c *Client) send(b *budget, call *Call, frame []byte, row sharedstate.Row) (Reply, *Failure, verdict) {
+	if call.Cancel || len(frame) >= largeFrame || c.chooser.InFlight(row) <= ownCalls {
+		return c.sendAlone(b, call, frame, row)
 	}
 	for {
 		s, f, v := c.sharedTo(b, row)
 		switch {
 		case f != nil:
 			return Reply{}, f, v
-		case len(fr.bytes) > s.MaxPackageSize:
-			return c.sendAlone(b, call, fr, row)
+		case len(frame) > s.MaxPackageSize:
+			return c.sendAlone(b, call, frame, row)
 		}
-		if w := c.waiters.get(); s.submit(c.fill(w, b, call, fr)) {
+		if w := c.waiters.get(); s.submit(w.fill(b, call, frame)) {
 			return c.await(b, w, s)
 		}
 		c.peers[s.Index].leave(s)
@@ -218,9 +219,9 @@ func (c *Client) send(b *budget, call *Call, fr *frame, row sharedstate.Row) (Re
 }
 
 // fill readies w for a submit.
-func (c *Client) fill(w *waiter, b *budget, call *Call, fr *frame) *waiter {
-	protocol.SetType(fr.bytes, call.Type)
-	w.frame, w.deadline = fr.bytes, b.deadline
+func (w *waiter) fill(b *budget, call *Call, frame []byte) *waiter {
+	protocol.SetType(frame, call.Type)
+	w.frame, w.deadline = frame, b.deadline
 	return w
 }
 
@@ -244,8 +245,8 @@ func (c *Client) await(b *budget, w *waiter, s *shared) (Reply, *Failure, verdic
 
 // outcome turns what came of w into the call's.
 func (c *Client) outcome(b *budget, w *waiter) (Reply, *Failure, verdict) {
-	if w.err != nil {
-		return c.unanswered(b, w.link, w.evidence, w.err)
+	if w.lost != nil {
+		return c.unanswered(b, w.link, w.lost.evidence, w.lost.err)
 	}
-	return answered(w.link, &w.response, true)
+	return answered(w.link, &w.response)
 }

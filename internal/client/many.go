@@ -17,7 +17,7 @@ func (c *Client) Many(ctx context.Context, calls []Call) (replies []Reply, failu
 	m := &batch{
 		c: c, ctx: ctx, calls: calls,
 		replies: make([]Reply, len(calls)), failures: make([]*Failure, len(calls)),
-		items: make([]item, len(calls)), wake: make(chan struct{}, 1),
+		items: make([]item, len(calls)), todo: make([]int, 0, len(calls)), wake: make(chan struct{}, 1),
 	}
 	if !c.calls.enter() {
 		for i := range calls {
@@ -28,8 +28,8 @@ func (c *Client) Many(ctx context.Context, calls []Call) (replies []Reply, failu
 	defer c.calls.leave()
 	m.encode()
 	m.run()
-	for i := range m.items {
-		c.frames.put(m.items[i].frame)
+	for _, fr := range m.frames {
+		c.frames.put(fr)
 	}
 	for _, row := range m.missed {
 		c.chooser.Done(row)
@@ -42,15 +42,16 @@ type batch struct {
 	c        *Client
 	ctx      context.Context // of Many, which it does not outlive
 	calls    []Call
-	replies  []Reply
-	failures []*Failure
+	replies  []Reply    // of a call that is with a worker: whoever ends its attempt writes them, before end
+	failures []*Failure // so too; of a call in todo: what its last attempt met
 	items    []item
-	todo     []int // calls that have no worker yet
+	frames   []*frame // memory of the items' frames
+	todo     []int    // calls that have no worker yet
 	groups   []group
 
 	mu     sync.Mutex
 	flying int               // calls that are with a worker
-	done   []int             // calls that are no more, and were not looked at
+	done   []int             // calls that are no more, were not looked at, and have no answer that settles them
 	missed []sharedstate.Row // as in deliver
 	wake   chan struct{}
 	alone  sync.WaitGroup
@@ -58,14 +59,10 @@ type batch struct {
 
 // An item is what one call needs on its way.
 type item struct {
-	budget budget
-	frame  *frame
-	waiter waiter
-	shared *shared // where it waits; nil: on a connection of its own
-	// What came of it there.
-	reply   Reply
-	failure *Failure
-	verdict verdict
+	budget  *budget // of all calls with the same limits
+	waiter  waiter
+	shared  *shared // where it waits; nil: on a connection of its own
+	verdict verdict // of its last attempt
 	detours int
 }
 
@@ -75,15 +72,26 @@ type group struct {
 	waiters []*waiter
 }
 
+// encode makes the frames of all calls, one behind the other.
 func (m *batch) encode() {
+	var b *budget
+	var fr *frame
 	for i := range m.calls {
-		it := &m.items[i]
-		it.budget = m.c.budget(m.ctx, &m.calls[i])
-		it.frame = m.c.frames.get()
-		it.waiter.many, it.waiter.call = m, i
-		if m.failures[i] = m.c.encode(&it.budget, &m.calls[i], it.frame); m.failures[i] == nil {
-			m.todo = append(m.todo, i)
+		call, it := &m.calls[i], &m.items[i]
+		if i == 0 || call.Deadline != m.calls[i-1].Deadline || call.Wait != m.calls[i-1].Wait {
+			b = new(m.c.budget(m.ctx, call))
 		}
+		if i == 0 || len(fr.bytes) >= keepBelow {
+			fr = m.c.frames.get()
+			m.frames = append(m.frames, fr)
+		}
+		begin := len(fr.bytes)
+		if fr.bytes, m.failures[i] = m.c.encode(fr.bytes, b, call); m.failures[i] != nil {
+			continue
+		}
+		it.budget = b
+		it.waiter.many, it.waiter.call, it.waiter.frame = m, i, fr.bytes[begin:]
+		m.todo = append(m.todo, i)
 	}
 }
 
@@ -117,7 +125,7 @@ func (m *batch) run() {
 func (m *batch) place() {
 	waiting, full := m.todo[:0], false
 	for _, i := range m.todo {
-		b := &m.items[i].budget
+		b := m.items[i].budget
 		if b.waitUntil == 0 {
 			row, f := m.c.choose(b)
 			m.assign(i, row, f)
@@ -141,7 +149,7 @@ func (m *batch) placeNext() {
 	for len(m.todo) > 0 {
 		i := m.todo[0]
 		m.todo = m.todo[1:]
-		row, f := m.c.choose(&m.items[i].budget)
+		row, f := m.c.choose(m.items[i].budget)
 		m.assign(i, row, f)
 		if f == nil {
 			m.send()
@@ -154,15 +162,15 @@ func (m *batch) placeNext() {
 func (m *batch) assign(i int, row sharedstate.Row, f *Failure) {
 	it := &m.items[i]
 	if f != nil {
-		m.failures[i] = tellMore(f, it.failure)
+		m.failures[i] = tellMore(f, m.failures[i])
 		return
 	}
 	it.waiter.row = row
-	if m.calls[i].Cancel || len(it.frame.bytes) >= largeFrame {
+	if m.calls[i].Cancel || len(it.waiter.frame) >= largeFrame {
 		m.sendAlone(i)
 		return
 	}
-	m.c.fill(&it.waiter, &it.budget, &m.calls[i], it.frame)
+	it.waiter.fill(it.budget, &m.calls[i], it.waiter.frame)
 	for g := range m.groups {
 		if m.groups[g].row == row {
 			m.groups[g].waiters = append(m.groups[g].waiters, &it.waiter)
@@ -178,8 +186,8 @@ func (m *batch) sendAlone(i int) {
 	it.shared = nil
 	m.launch(1)
 	m.alone.Go(func() {
-		it.reply, it.failure, it.verdict = m.c.sendAlone(&it.budget, &m.calls[i], it.frame, it.waiter.row)
-		m.end(i, it.verdict != settled, it.verdict == elsewhere)
+		m.replies[i], m.failures[i], it.verdict = m.c.sendAlone(it.budget, &m.calls[i], it.waiter.frame, it.waiter.row)
+		m.end(i, it.verdict == elsewhere)
 	})
 }
 
@@ -196,7 +204,7 @@ func (m *batch) sendGroup(g group) {
 	for len(g.waiters) > 0 {
 		// The one whose time is up first bounds the wait for a connection.
 		first := slices.MinFunc(g.waiters, func(a, b *waiter) int { return cmp.Compare(a.deadline, b.deadline) })
-		s, f, v := m.c.sharedTo(&m.items[first.call].budget, g.row)
+		s, f, v := m.c.sharedTo(m.items[first.call].budget, g.row)
 		if f != nil {
 			g.waiters = m.unconnected(g.waiters, first, f, v)
 			continue
@@ -219,8 +227,8 @@ func (m *batch) unconnected(ws []*waiter, first *waiter, f *Failure, v verdict) 
 			others = append(others, w)
 			continue
 		}
-		it.failure, it.verdict, it.shared = f, v, nil
-		m.end(w.call, true, v == elsewhere)
+		m.failures[w.call], it.verdict, it.shared = f, v, nil
+		m.end(w.call, v == elsewhere)
 	}
 	return others
 }
@@ -231,14 +239,29 @@ func (m *batch) launch(n int) {
 	m.flying += n
 }
 
-// finished is called by a shared connection, for each waiter once.
-func (m *batch) finished(w *waiter) { m.end(w.call, w.err != nil || !w.response.OK, false) }
+// answered is called by a shared connection with answers to calls of the batch.
+func (m *batch) answered(answers []answer) {
+	for i := range answers { // not later: others of this batch may wait for the slots
+		m.c.chooser.Done(answers[i].waiter.row)
+	}
+	m.mu.Lock()
+	for i := range answers {
+		a := &answers[i]
+		if w := a.waiter; a.OK {
+			m.replies[w.call], m.failures[w.call], _ = answered(w.link, &a.Response)
+		} else {
+			w.response = a.Response
+			m.done = append(m.done, w.call)
+		}
+	}
+	m.landedLocked(len(answers))
+}
 
-// end notes that a worker no longer has call i. It wakes the caller for the last one, and for one that may
-// have to be placed again. missed: the worker was out of reach, so that its pick is kept.
-func (m *batch) end(i int, again, missed bool) {
+// end notes that a worker no longer has call i, which has no answer, or had a connection of its
+// own. missed: the worker was out of reach, so that its pick is kept.
+func (m *batch) end(i int, missed bool) {
 	row := m.items[i].waiter.row
-	if !missed { // not later: others of this batch may wait for the slot
+	if !missed {
 		m.c.chooser.Done(row)
 	}
 	m.mu.Lock()
@@ -246,8 +269,14 @@ func (m *batch) end(i int, again, missed bool) {
 		m.missed = append(m.missed, row)
 	}
 	m.done = append(m.done, i)
-	m.flying--
-	wake := again || m.flying == 0
+	m.landedLocked(1)
+}
+
+// landedLocked counts n calls that have ended. It wakes the caller for the last one, and for one
+// that may have to be placed again, and unlocks.
+func (m *batch) landedLocked(n int) {
+	m.flying -= n
+	wake := m.flying == 0 || len(m.done) > 0
 	m.mu.Unlock()
 	if wake {
 		select {
@@ -266,7 +295,7 @@ func (m *batch) collect() {
 	for _, i := range done {
 		it := &m.items[i]
 		if it.shared != nil {
-			it.reply, it.failure, it.verdict = m.c.outcome(&it.budget, &it.waiter)
+			m.replies[i], m.failures[i], it.verdict = m.c.outcome(it.budget, &it.waiter)
 		}
 		switch {
 		case it.verdict == elsewhere && it.detours < maxDetours:
@@ -274,8 +303,6 @@ func (m *batch) collect() {
 			m.todo = append(m.todo, i)
 		case it.verdict == busy && it.budget.left(it.budget.waitUntil) > 0 && !m.c.calls.closed():
 			m.todo = append(m.todo, i)
-		default:
-			m.replies[i], m.failures[i] = it.reply, it.failure
 		}
 	}
 }

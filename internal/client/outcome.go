@@ -11,14 +11,10 @@ import (
 	"github.com/taskd-go/task/sharedstate"
 )
 
-// answered turns a worker's response into the call's outcome.
-func answered(l *link, r *protocol.Response, owned bool) (Reply, *Failure, verdict) {
+// answered turns a worker's response, whose Data is memory of its own, into the call's outcome.
+func answered(l *link, r *protocol.Response) (Reply, *Failure, verdict) {
 	if r.OK {
-		reply := Reply{Data: r.Data, TaskID: r.TaskID, Index: l.Index}
-		if !owned {
-			reply.Data = append([]byte(nil), r.Data...)
-		}
-		return reply, nil, settled
+		return Reply{Data: r.Data, TaskID: r.TaskID, Index: l.Index}, nil, settled
 	}
 	f := &Failure{Status: r.Status, TaskID: r.TaskID, Index: l.Index, PID: l.PID, Message: r.Text()}
 	f.Delivery = refused(r.Status, f.Message)

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -60,10 +61,10 @@ func (c *Client) openOwn(b *budget, row sharedstate.Row) (*own, *Failure, verdic
 }
 
 // sendAlone makes one attempt on a connection of the call's own.
-func (c *Client) sendAlone(b *budget, call *Call, fr *frame, row sharedstate.Row) (Reply, *Failure, verdict) {
+func (c *Client) sendAlone(b *budget, call *Call, frame []byte, row sharedstate.Row) (Reply, *Failure, verdict) {
 	p := &c.peers[row.Index()]
 	for o := p.take(c, row.Generation()); o != nil; o = p.take(c, row.Generation()) {
-		reply, f, v := c.exchange(b, call, fr, o)
+		reply, f, v := c.exchange(b, call, frame, o)
 		if v != elsewhere {
 			return reply, f, v
 		}
@@ -73,12 +74,12 @@ func (c *Client) sendAlone(b *budget, call *Call, fr *frame, row sharedstate.Row
 	if f != nil {
 		return Reply{}, f, v
 	}
-	return c.exchange(b, call, fr, o)
+	return c.exchange(b, call, frame, o)
 }
 
 // exchange writes the package and reads its answer. It keeps the connection or closes it.
-func (c *Client) exchange(b *budget, call *Call, fr *frame, o *own) (Reply, *Failure, verdict) {
-	if err := protocol.EndFrame(fr.bytes, min(o.MaxPackageSize, c.cfg.MaxPackageSize)); err != nil {
+func (c *Client) exchange(b *budget, call *Call, frame []byte, o *own) (Reply, *Failure, verdict) {
+	if err := protocol.EndFrame(frame, min(o.MaxPackageSize, c.cfg.MaxPackageSize)); err != nil {
 		c.release(o, true)
 		return Reply{}, tooLarge(err), settled
 	}
@@ -87,17 +88,17 @@ func (c *Client) exchange(b *budget, call *Call, fr *frame, o *own) (Reply, *Fai
 		t |= protocol.Alone
 	}
 	id := o.nextID()
-	protocol.SetType(fr.bytes, t)
-	protocol.SetID(fr.bytes, id)
+	protocol.SetType(frame, t)
+	protocol.SetID(frame, id)
 
-	if len(fr.bytes) >= largeFrame && !o.enlarged {
+	if len(frame) >= largeFrame && !o.enlarged {
 		o.enlarged = true
 		// A smaller buffer is slower and nothing worse.
 		_ = o.conn.SetWriteBuffer(sendBuffer)
 	}
 	stop := o.begin(c, b)
-	n, err := o.conn.Write(fr.bytes)
-	sent := extentOf(n, len(fr.bytes))
+	n, err := o.conn.Write(frame)
+	sent := extentOf(n, len(frame))
 	var r protocol.Response
 	var owned bool
 	if err == nil {
@@ -112,7 +113,10 @@ func (c *Client) exchange(b *budget, call *Call, fr *frame, o *own) (Reply, *Fai
 			sent: sent, end: endOf(err), id: id, at: sys.Now(), readKnown: o.noticed, lastRead: o.lastRead,
 		}, err)
 	}
-	reply, f, v := answered(o.link, &r, owned)
+	if !owned {
+		r.Data = bytes.Clone(r.Data)
+	}
+	reply, f, v := answered(o.link, &r)
 	c.release(o, usable && r.ID == id && !o.noticed && !o.usedUp(1))
 	return reply, f, v
 }

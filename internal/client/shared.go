@@ -29,14 +29,19 @@ type waiter struct {
 	// What came of it.
 	link     *link
 	response protocol.Response // Data is memory of its own
-	err      error             // why there is no response
+	lost     *loss             // why there is no response
+}
+
+// A loss is how a call ended without a response.
+type loss struct {
+	err      error
 	evidence evidence
 }
 
 // finish tells the caller. Nobody else has w any more.
 func (w *waiter) finish() {
 	if w.many != nil {
-		w.many.finished(w)
+		w.many.end(w.call, false)
 		return
 	}
 	w.done <- struct{}{}
@@ -66,6 +71,8 @@ type shared struct {
 	attempt func(fd uintptr) bool // made once: a closure a write would be an allocation
 	wrote   int
 	failure error
+
+	answers []answer // of one read; the reader's
 }
 
 func newShared(c *Client, l *link) (*shared, error) {
@@ -99,7 +106,7 @@ func (s *shared) submit(ws ...*waiter) bool {
 	for _, w := range ws {
 		w.id = s.nextID()
 		w.link = s.link
-		w.begin, w.end = 0, 0
+		w.begin, w.end, w.lost = 0, 0, nil
 		protocol.SetID(w.frame, w.id)
 		s.waiting[w.id] = w
 		deadline = min(deadline, w.deadline)
@@ -120,51 +127,93 @@ func (s *shared) submit(ws ...*waiter) bool {
 	return true
 }
 
+// An answer is a response that is not handed out yet.
+type answer struct {
+	protocol.Response      // Data may point into the reader's buffer
+	owned             bool // it does not
+	waiter            *waiter
+}
+
 // read hands answers out until none is owed, or the connection ends.
 func (s *shared) read() {
-	answers := 0
 	for {
 		r, owned, err := s.link.read()
+		if err == nil && r.ID != 0 {
+			s.answers = append(s.answers, answer{r, owned, nil})
+			if s.reader.Ready() {
+				continue
+			}
+		}
+		s.hand(s.answers)
+		clear(s.answers)
+		s.answers = s.answers[:0]
 		switch {
 		case err != nil:
 			s.lost(err)
 			return
 		case r.ID == 0:
 			s.notice(&r)
-		default:
-			s.hand(r, owned)
-			answers++
 		}
-		if s.reader.Buffered() > 0 {
-			continue
-		}
-		if !s.settle(answers) {
+		if s.reader.Buffered() == 0 && !s.settle() {
 			return
 		}
-		answers = 0
 	}
 }
 
-// hand gives one answer to whoever waits for it.
-func (s *shared) hand(r protocol.Response, owned bool) {
+// hand gives the answers to those who wait for them.
+func (s *shared) hand(answers []answer) {
 	s.mu.Lock()
-	w := s.waiting[r.ID]
-	delete(s.waiting, r.ID)
+	for i := range answers {
+		a := &answers[i]
+		a.waiter = s.waiting[a.ID]
+		delete(s.waiting, a.ID)
+	}
+	s.owed = max(s.owed-len(answers), len(s.waiting))
 	s.mu.Unlock()
-	if w == nil {
-		return
+	copyData(answers)
+	for len(answers) > 0 {
+		first := answers[0].waiter
+		n := 1
+		switch {
+		case first == nil:
+		case first.many == nil:
+			first.response = answers[0].Response
+			first.finish()
+		default:
+			for n < len(answers) && answers[n].waiter != nil && answers[n].waiter.many == first.many {
+				n++
+			}
+			first.many.answered(answers[:n])
+		}
+		answers = answers[n:]
 	}
-	if !owned {
-		r.Data = slices.Clone(r.Data)
-	}
-	w.response, w.err = r, nil
-	w.finish()
 }
 
-// settle counts answers that have come; false: no more is owed, and nobody reads any more.
-func (s *shared) settle(answers int) bool {
+// copyData copies the data of answers out of the reader's buffer. Those of batches share memory: they likely go together.
+func copyData(answers []answer) {
+	size := 0
+	for i := range answers {
+		if a := &answers[i]; !a.owned && a.waiter != nil && a.waiter.many != nil {
+			size += len(a.Data)
+		}
+	}
+	shared := make([]byte, 0, size)
+	for i := range answers {
+		switch a := &answers[i]; {
+		case a.owned || a.waiter == nil:
+		case a.waiter.many == nil:
+			a.Data = slices.Clone(a.Data)
+		default:
+			begin := len(shared)
+			shared = append(shared, a.Data...)
+			a.Data = shared[begin:len(shared):len(shared)]
+		}
+	}
+}
+
+// settle says whether more answers are owed; false: none is, and nobody reads any more.
+func (s *shared) settle() bool {
 	s.mu.Lock()
-	s.owed = max(s.owed-answers, len(s.waiting))
 	s.reading = s.owed > 0
 	more, over := s.reading, !s.reading && s.ended
 	s.mu.Unlock()
@@ -200,11 +249,10 @@ func (s *shared) unqueueLocked() []*waiter {
 // failLocked takes w out, which will have no answer.
 func (s *shared) failLocked(w *waiter, err error) {
 	delete(s.waiting, w.id)
-	w.response, w.err = protocol.Response{}, err
-	w.evidence = evidence{
+	w.response, w.lost = protocol.Response{}, &loss{err, evidence{
 		shared: true, sent: s.extentLocked(w), end: endOf(err), id: w.id, at: sys.Now(),
 		readKnown: s.noticed, lastRead: s.lastRead,
-	}
+	}}
 }
 
 func (s *shared) extentLocked(w *waiter) extent {

@@ -169,10 +169,10 @@ func TestAWriteThatMeetsADrainGoesElsewhere_Row58(t *testing.T) {
 	require.NoError(t, conn.drain(0))
 	row, _ := p.table.Current(0)
 	w := p.client.waiters.get()
-	fr := p.client.frames.get()
 	b := p.client.budget(t.Context(), syncCall(""))
-	require.Nil(t, p.client.encode(&b, syncCall(""), fr))
-	if s.submit(p.client.fill(w, &b, syncCall(""), fr)) {
+	frame, f := p.client.encode(nil, &b, syncCall(""))
+	require.Nil(t, f)
+	if s.submit(w.fill(&b, syncCall(""), frame)) {
 		_, f, v := p.client.await(&b, w, s)
 		require.Equal(t, elsewhere, v)
 		require.Equal(t, NotRun, f.Delivery)
