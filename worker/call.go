@@ -38,8 +38,10 @@ type call struct {
 	soft, hard int64 // when the limits pass, CLOCK_MONOTONIC; 0: none
 
 	softPast, hardPast, callerPast bool  // Server.mu
+	long                           bool  // it has run for longTask; Server.mu
 	forgiven                       int64 // ns in which it could not run and which its limits do not count; Server.mu
 	prev, next                     *call // Server.mu
+	behind                         *call // in the queue of runners
 
 	ctx      taskContext
 	ready    bool // decoded, and in time
