@@ -7,6 +7,7 @@ import (
 
 	"github.com/taskd-go/task/internal/control"
 	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/worker"
 )
 
 // workerOOMScore is added to a worker's oom_score_adj, so that the kernel
@@ -19,8 +20,8 @@ const maxBallast = 8 << 20
 // shareMachine sets what this worker takes of the machine. P is what the
 // runtime gives one process here (it follows the cgroup's quota), N is WorkerNum.
 //
-//   - GOMAXPROCS is 2P/N, at least 2 and at most P: a worker may use its share
-//     twice while others rest, and with 2 a spinning task cannot hold up timers.
+//   - GOMAXPROCS is P/N, at least 1, and twice that, at least 2 and at most P, while long tasks run:
+//     a worker may use its share twice while others rest, and a spinning task cannot hold up timers.
 //   - The memory limit of the garbage collector is 90 % of the cgroup's limit,
 //     divided among the N workers and the parent, unless GOMEMLIMIT is set.
 //   - What it returns is to be kept while the process lives. Nobody touches it, so that it takes
@@ -28,8 +29,9 @@ const maxBallast = 8 << 20
 //     allocated, not after every 4 MiB: a few calls with large payloads.
 //
 // They are set here and not in the environment, which grandchildren inherit.
-func shareMachine(s control.Settings) (ballast []byte) {
-	runtime.GOMAXPROCS(processors(runtime.GOMAXPROCS(0), s.WorkerNum))
+func shareMachine(s control.Settings) (p worker.Processors, ballast []byte) {
+	p = processors(runtime.GOMAXPROCS(0), s.WorkerNum)
+	runtime.GOMAXPROCS(p.Share)
 	size := int64(maxBallast)
 	if limit := sys.MemoryLimit(); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		share := limit / 10 * 9 / int64(s.WorkerNum+1)
@@ -37,10 +39,10 @@ func shareMachine(s control.Settings) (ballast []byte) {
 		size = min(size, share/8)
 	}
 	sys.OOMScore(workerOOMScore)
-	return make([]byte, size)
+	return p, make([]byte, size)
 }
 
-func processors(p, workers int) int {
-	share := (2*p + workers - 1) / workers
-	return max(2, min(p, share))
+func processors(p, workers int) worker.Processors {
+	up := func(n int) int { return (n + workers - 1) / workers }
+	return worker.Processors{Share: up(p), Most: max(2, min(p, up(2*p)))}
 }

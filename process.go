@@ -43,7 +43,8 @@ type process struct {
 	signals  chan os.Signal
 	serving  bool
 	served   chan error // what Serve returned
-	ballast  []byte     // see shareMachine
+	share    worker.Processors
+	ballast  []byte // see shareMachine
 }
 
 // runWorker is the life of a worker process; it returns the exit code.
@@ -92,7 +93,7 @@ func (p *process) boot() error {
 	go p.receive()
 	os.Args[0] = p.handover.Arg0
 	sys.SetTitle(p.handover.Title)
-	p.ballast = shareMachine(p.handover.Settings)
+	p.share, p.ballast = shareMachine(p.handover.Settings)
 
 	table, err := sharedstate.Open(os.NewFile(control.FDTable, "table"), true)
 	if err != nil {
@@ -149,9 +150,10 @@ func (p *process) serverConfig(table *sharedstate.Table, listener *net.UnixListe
 		OnDrift: func(records, running int) {
 			p.tell(control.Message{Kind: control.KindDrift, Text: fmt.Sprintf("%d tasks in flight, %d counted as running", records, running)})
 		},
-		OnSuspect: func(last error) { p.tell(control.Message{Kind: control.KindSuspect, Text: last.Error()}) },
-		Recycle:   worker.Recycle{MaxTasks: h.MaxTasksPerWorker, MaxAge: h.MaxWorkerAge, MaxMemory: h.MaxWorkerMemory},
-		OnRecycle: func(reason string) { p.tell(control.Message{Kind: control.KindRecycle, Reason: reason}) },
+		OnSuspect:  func(last error) { p.tell(control.Message{Kind: control.KindSuspect, Text: last.Error()}) },
+		Processors: p.share,
+		Recycle:    worker.Recycle{MaxTasks: h.MaxTasksPerWorker, MaxAge: h.MaxWorkerAge, MaxMemory: h.MaxWorkerMemory},
+		OnRecycle:  func(reason string) { p.tell(control.Message{Kind: control.KindRecycle, Reason: reason}) },
 	}
 }
 

@@ -78,6 +78,9 @@ func (k *call) due() int64 {
 	if !k.hardPast {
 		t = earlier(t, k.limit(k.hard))
 	}
+	if !k.long && k.s.cfg.Processors.vary() {
+		t = earlier(t, k.started+int64(longTask))
+	}
 	return t
 }
 
@@ -142,8 +145,13 @@ func (s *Server) sweep(now int64) (next int64) {
 			k.c.stuck = k.c.stuck || k.inline
 			hard = append(hard, k)
 		}
+		if !k.long && now >= k.started+int64(longTask) {
+			k.long = true
+			s.running.long++
+		}
 		next = earlier(next, k.due())
 	})
+	long := s.running.long
 	audit := s.watch.auditAt != 0 && now >= s.watch.auditAt
 	if audit {
 		s.watch.auditAt = 0
@@ -159,6 +167,7 @@ func (s *Server) sweep(now int64) (next int64) {
 	s.watch.wakeAt = next
 	s.mu.Unlock()
 
+	s.shareProcessors(long, audit)
 	for _, k := range hard {
 		s.hardLimit(k)
 	}

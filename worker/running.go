@@ -21,6 +21,7 @@ type callList struct {
 	first   *call
 	n       int
 	overdue int // of them, past their hard limit
+	long    int // of them, running for longTask or longer
 }
 
 func (l *callList) add(k *call) {
@@ -45,6 +46,9 @@ func (l *callList) remove(k *call) {
 	l.n--
 	if k.hardPast {
 		l.overdue--
+	}
+	if k.long {
+		l.long--
 	}
 }
 

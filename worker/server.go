@@ -30,6 +30,7 @@ type Config struct {
 	SoftTimeLimit  time.Duration     // 0: none
 	TimeLimit      time.Duration     // 0: none
 	Recycle        Recycle
+	Processors     Processors // Share is set already
 	// Lookup finds a task type: ok false when it is unknown or not allowed, why says which. A
 	// type that was found once is not looked up again.
 	Lookup func(name []byte) (d Decoder, ok bool, why string)
@@ -72,14 +73,15 @@ type Server struct {
 	wake     chan struct{} // for the watch: something is due earlier than it knows
 	changed  chan struct{} // for the end of Serve: the drain's limit or what still runs has changed
 
-	mu        sync.Mutex
-	conns     map[*conn]struct{}
-	running   callList
-	watch     schedule
-	drifted   bool  // what the last audit found; the watch alone uses it
-	dumpAfter int64 // when the next dump may be taken
-	recycle   recycling
-	drain     drainState
+	mu         sync.Mutex
+	conns      map[*conn]struct{}
+	running    callList
+	watch      schedule
+	drifted    bool  // what the last audit found; the watch alone uses it
+	processors int   // GOMAXPROCS, as far as it was set here; the watch alone uses it
+	dumpAfter  int64 // when the next dump may be taken
+	recycle    recycling
+	drain      drainState
 }
 
 // A taskType is a task type that was looked up.
@@ -113,6 +115,7 @@ func New(cfg Config) *Server {
 		wake:          make(chan struct{}, 1),
 		changed:       make(chan struct{}, 1),
 		conns:         make(map[*conn]struct{}),
+		processors:    cfg.Processors.Share,
 		recycle:       newRecycling(cfg.Recycle),
 	}
 	if s.log == nil {
