@@ -3,7 +3,6 @@ package queuetest
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -70,80 +69,6 @@ func playSync(s *stage) {
 			told[c.Name](s.sub(t), queue.NewSync(reg, queue.WithLogger(quiet)))
 		})
 	}
-}
-
-// playWorkerRules is what the vectors say about a worker around the pipeline. Its backoff strategies, scaling and
-// settings are another system's.
-func playWorkerRules(s *stage) {
-	v := vector[struct {
-		ClaimOrder struct {
-			Priorities map[string]int
-			Cases      []json.RawMessage
-		} `json:"claim_order"`
-		Unique struct{ Cases []struct{ Name string } } `json:"unique_dispatch"`
-	}](s, "queuety_worker")
-	s.Run("priorities", func(t *testing.T) {
-		s := s.sub(t)
-		levels := v.ClaimOrder.Priorities
-		require.Equal(s, map[string]int{"low": 0, "normal": 1, "high": 2, "urgent": 3}, levels)
-		for name, level := range levels {
-			s.push(envelope("plain", name), queue.Priority(level))
-		}
-		r := newRecord()
-		s.drain(s.worker(s.q, []job.Handler{r.handler()}, queue.Concurrency(1)))
-		assert.Equal(s, []string{"urgent", "high", "normal", "low"}, r.take())
-	})
-	for _, raw := range v.ClaimOrder.Cases {
-		playClaimOrder(s, raw, v.ClaimOrder.Priorities)
-	}
-	told := map[string]func(s *stage, first string, push func(jobType, key string) string){
-		"same_handler_and_payload_pending": func(s *stage, first string, push func(jobType, key string) string) {
-			assert.Equal(s, first, push("plain", "k"))
-		},
-		"same_while_processing": func(s *stage, first string, push func(jobType, key string) string) {
-			var second string
-			s.drain(s.worker(s.q, answers(func(context.Context, job.Envelope) job.Result {
-				second = push("plain", "k")
-				return job.Success()
-			})))
-			assert.Equal(s, first, second)
-		},
-		"after_completion": func(s *stage, first string, push func(jobType, key string) string) {
-			s.drain(s.worker(s.q, always(job.Success())))
-			assert.NotEqual(s, first, push("plain", "k"))
-		},
-		"other_payload": func(s *stage, first string, push func(jobType, key string) string) {
-			assert.NotEqual(s, first, push("plain", "other"))
-		},
-		"other_handler": func(s *stage, first string, push func(jobType, key string) string) {
-			assert.NotEqual(s, first, push("other", "k"))
-		},
-		"two_callers_at_once": func(*stage, string, func(string, string) string) {}, // told under "unique"
-	}
-	for _, c := range v.Unique.Cases {
-		s.Run(c.Name, func(t *testing.T) {
-			s := s.sub(t)
-			require.NotNil(s, told[c.Name], "the suite has no test for this case")
-			push := func(jobType, key string) string {
-				return s.push(envelope(jobType, "a"), queue.Unique(key, queue.Existing))
-			}
-			told[c.Name](s, push("plain", "k"), push)
-		})
-	}
-	s.Run("attempts", func(t *testing.T) {
-		s := s.sub(t)
-		sc := newScript(s, &script{handle: held})
-		id := s.pushJob(sc.job("A"))
-		p := s.puppet()
-		p.claim()
-		info := s.inspect(id).Job
-		assert.Equal(s, 1, info.Attempts)
-		assert.Equal(s, s.now, info.ReservedAt.UnixMilli())
-		assert.Equal(s, s.now+300_000, info.LeaseUntil.UnixMilli())
-		p.end(errors.New("no"))
-		assert.Equal(s, 1, s.inspect(id).Job.Attempts)
-		assert.True(s, s.inspect(id).Job.ReservedAt.IsZero())
-	})
 }
 
 func playClaimOrder(s *stage, raw json.RawMessage, levels map[string]int) {
