@@ -69,7 +69,7 @@ func ExampleDefine() {
 func ExampleError() {
 	pool, end := startExample()
 	defer end()
-	_, err := pool.Sync(context.Background(), Slow{For: 300 * time.Millisecond}, task.WithTimeout(20*time.Millisecond))
+	_, err := pool.Sync(context.Background(), Slow{For: 2 * time.Second}, task.WithTimeout(time.Second))
 	var e *task.Error
 	if errors.As(err, &e) {
 		fmt.Println(int(e.Status), e.Delivery)

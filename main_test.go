@@ -59,6 +59,9 @@ func atRace(d time.Duration) time.Duration {
 // patience bounds every wait for an event that is certain to come.
 const patience = 30 * time.Second
 
+// briefly is the timeout of calls that are to begin and then run out of time, also on a busy machine.
+const briefly = time.Second
+
 // A pool is a started pool under test, with what it wrote and told.
 type pool struct {
 	*task.Task

@@ -250,7 +250,7 @@ func TestDeadlinesAndContexts(t *testing.T) {
 	})
 	t.Run("the context's deadline counts", func(t *testing.T) {
 		m := newMeeting(t)
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), briefly)
 		defer cancel()
 		_, err := p.Sync(ctx, Meet{Addr: m.addr}, task.WithTimeout(patience))
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
@@ -258,7 +258,7 @@ func TestDeadlinesAndContexts(t *testing.T) {
 	})
 	t.Run("WithTimeout alone is no context's end", func(t *testing.T) {
 		m := newMeeting(t)
-		_, err := p.Sync(t.Context(), Meet{Addr: m.addr}, task.WithTimeout(100*time.Millisecond))
+		_, err := p.Sync(t.Context(), Meet{Addr: m.addr}, task.WithTimeout(briefly))
 		assert.ErrorIs(t, err, task.ErrSockTimeout)
 		assert.NotErrorIs(t, err, context.DeadlineExceeded)
 		m.next().leave("")
@@ -285,7 +285,7 @@ func TestWithCancelEndsTheTask_Row55(t *testing.T) {
 	for name, end := range map[string]func(ctx context.Context) (context.Context, context.CancelFunc){
 		"by its context": context.WithCancel,
 		"by its deadline": func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return context.WithTimeout(ctx, 200*time.Millisecond)
+			return context.WithTimeout(ctx, briefly)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -309,7 +309,7 @@ func TestWithCancelEndsTheTask_Row55(t *testing.T) {
 	t.Run("not without it", func(t *testing.T) {
 		m := newMeeting(t)
 		before := p.still()
-		_, err := p.Sync(t.Context(), Meet{Addr: m.addr, Ctx: true}, task.WithTimeout(100*time.Millisecond))
+		_, err := p.Sync(t.Context(), Meet{Addr: m.addr, Ctx: true}, task.WithTimeout(briefly))
 		require.Error(t, err)
 		m.next().leave("")
 		assert.Equal(t, before.Success+1, p.still().Success)

@@ -303,7 +303,7 @@ func TestVectorsTimeouts(t *testing.T) {
 			m := newMeeting(t)
 			failed := make(chan error, 1)
 			go func() {
-				_, err := p.Sync(context.Background(), Meet{Addr: m.addr, Ctx: true}, task.WithTimeout(100*time.Millisecond))
+				_, err := p.Sync(context.Background(), Meet{Addr: m.addr, Ctx: true}, task.WithTimeout(briefly))
 				failed <- err
 			}()
 			g := m.next()
