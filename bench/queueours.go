@@ -26,7 +26,7 @@ func openQueueSQLite(ctx context.Context, place string) (queueSession, error) {
 	if err != nil {
 		return queueSession{}, err
 	}
-	return sessionOf(ctx, q, db.Write, queue.SQLite, 100, db.Close)
+	return sessionOf(ctx, q, db.Write, queue.SQLite, 100, db.Close, queue.WakeBy(db.Waker()))
 }
 
 func openQueuePostgres(ctx context.Context, place string) (queueSession, error) {

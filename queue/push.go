@@ -71,7 +71,8 @@ func (q *Queue) pushEnvelope(ctx context.Context, tx *sql.Tx, e job.Envelope, op
 	if err != nil {
 		return "", fmt.Errorf("queue: push %s: %w", e.JobType, err)
 	}
-	return id, q.pushed(ctx, tx, p.queue)
+	q.pushed(tx)
+	return id, nil
 }
 
 func (q *Queue) pushMany(ctx context.Context, tx *sql.Tx, js []Job, opts []PushOption) ([]string, error) {
@@ -108,7 +109,8 @@ func (q *Queue) pushMany(ctx context.Context, tx *sql.Tx, js []Job, opts []PushO
 	if err != nil {
 		return nil, fmt.Errorf("queue: push %d jobs: %w", len(pushes), err)
 	}
-	return ids, q.pushed(ctx, tx, pushes[0].queue)
+	q.pushed(tx)
+	return ids, nil
 }
 
 const (
@@ -159,7 +161,7 @@ func (q *Queue) insertChunks(ctx context.Context, tx *sql.Tx, pushes []*push) (i
 			values[dueArg] = now + values[dueArg].(int64)
 			args = append(append(args, values...), now)
 		}
-		some, err := q.insertRows(ctx, tx, statement, args, n)
+		some, err := q.insertRows(ctx, tx, statement, args, pushes[0].queue, n)
 		if err != nil {
 			return nil, err
 		}
@@ -174,16 +176,22 @@ func (q *Queue) insert(ctx context.Context, x sqlRunner, p *push) (ids []string,
 	if p.uniqueKey != "" {
 		statement += q.d.skipConflict()
 	}
-	return q.insertRows(ctx, x, statement, p.args(), 1)
+	return q.insertRows(ctx, x, statement, p.args(), p.queue, 1)
 }
 
-func (q *Queue) insertRows(ctx context.Context, x sqlRunner, statement string, args []any, n int) (ids []string, err error) {
+func (q *Queue) insertRows(ctx context.Context, x sqlRunner, statement string, args []any, queue string, n int) (ids []string, err error) {
 	if !q.d.returning() {
 		return q.insertCounting(ctx, x, statement, args, n)
 	}
-	err = q.each(ctx, x, statement+" RETURNING id", args, func(rows *sql.Rows) error {
-		var id int64
-		err := rows.Scan(&id)
+	statement += " RETURNING id"
+	var id, told int64
+	into := []any{&id}
+	if q.channel != "" && q.notify.allow(queue, notifyEvery) { // by itself it would be one more commit to wait for
+		statement += ", (SELECT COUNT(*) FROM pg_notify(?, ?))"
+		args, into = append(args, q.channel, queue), append(into, &told)
+	}
+	err = q.each(ctx, x, statement, args, func(rows *sql.Rows) error {
+		err := rows.Scan(into...)
 		ids = append(ids, strconv.FormatInt(id, 10))
 		return err
 	})
@@ -227,19 +235,9 @@ func one(ids []string, err error) (string, error) {
 
 const notifyEvery = 100 * time.Millisecond
 
-// pushed wakes workers. A job that they were not told of is found at their next look, so its error is none.
-func (q *Queue) pushed(ctx context.Context, tx *sql.Tx, queue string) error {
-	if q.channel != "" && q.notify.allow(queue, notifyEvery) {
-		var x sqlRunner = q.db
-		if tx != nil {
-			x = tx
-		}
-		if _, err := q.exec(ctx, x, "SELECT pg_notify(?, ?)", q.channel, queue); err != nil && tx != nil {
-			return fmt.Errorf("queue: notify: %w", err) // the transaction has failed with it
-		}
-	}
+// pushed wakes the workers of this value. Those of others are told with the commit, or find the job at their next look.
+func (q *Queue) pushed(tx *sql.Tx) {
 	if tx == nil {
 		q.bell.ring()
 	}
-	return nil
 }

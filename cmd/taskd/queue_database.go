@@ -122,7 +122,7 @@ func openSQLite(ctx context.Context, path string) (*database, error) {
 		return nil, err
 	}
 	q, err := db.Queue()
-	return &database{queue: q, sql: db.Write, dialect: queue.SQLite, close: db.Close}, err
+	return &database{queue: q, waker: db.Waker(), sql: db.Write, dialect: queue.SQLite, close: db.Close}, err
 }
 
 func openPostgres(ctx context.Context, dsn string) (*database, error) {

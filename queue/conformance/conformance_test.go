@@ -33,7 +33,7 @@ func openSQLite(t testing.TB) queuetest.Database {
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "queue.db"), sqlite.Normal)
 	require.NoError(t, err)
 	t.Cleanup(func() { db.Close() })
-	return migrated(t, queuetest.Database{SQL: db.Write, Read: db.Read, Dialect: queue.SQLite})
+	return migrated(t, queuetest.Database{SQL: db.Write, Read: db.Read, Dialect: queue.SQLite, Waker: db.Waker()})
 }
 
 func openPostgreSQL(t testing.TB) queuetest.Database {

@@ -22,7 +22,7 @@ type Database struct {
 	Dialect queue.Dialect
 	Tables  queue.Tables
 	Waker   queue.Waker // nil: none
-	Channel string      // for queue.NotifyOn, with a Waker
+	Channel string      // for queue.NotifyOn; "": none
 }
 
 // Run runs all tests as subtests of t, one after another, and leaves the tables empty.

@@ -1,0 +1,51 @@
+package conformance
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/queuetest"
+	"github.com/taskd-go/task/queue/sqlite"
+)
+
+// TestSQLiteWakerSeesOthersWrite is a waker by itself: a worker would find the job in the end without it.
+func TestSQLiteWakerSeesOthersWrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "queue.db")
+	ours, err := sqlite.Open(t.Context(), path, sqlite.Normal)
+	require.NoError(t, err)
+	t.Cleanup(func() { ours.Close() })
+	migrated(t, queuetest.Database{SQL: ours.Write, Dialect: queue.SQLite})
+	others, err := sqlite.Open(t.Context(), path, sqlite.Normal)
+	require.NoError(t, err)
+	t.Cleanup(func() { others.Close() })
+	q, err := others.Queue()
+	require.NoError(t, err)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	wakes, ended := make(chan string, 1000), make(chan error, 1)
+	go func() { ended <- ours.Waker().Wait(ctx, func(queue string) { wakes <- queue }) }()
+	wake := func() {
+		t.Helper()
+		select {
+		case name := <-wakes:
+			assert.Empty(t, name, "any queue may have a job")
+		case err := <-ended:
+			require.Fail(t, "it ended", "%v", err)
+		case <-time.After(10 * time.Second):
+			require.Fail(t, "it did not wake")
+		}
+	}
+	wake() // for what was there before
+	assert.Empty(t, wakes, "nobody has written")
+	_, err = q.Push(t.Context(), nothing{})
+	require.NoError(t, err)
+	wake()
+	cancel()
+	assert.ErrorIs(t, <-ended, context.Canceled)
+}
