@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/taskd-go/task/internal/client"
+	"github.com/taskd-go/task/internal/supervisor"
 )
 
 // A Delivery is what is known of a failed call: what a caller needs before it
@@ -42,6 +43,7 @@ type Error struct {
 	WorkerIndex int    // -1: no worker was chosen
 	PID         int    // 0: no worker was chosen
 	Message     string // the task's own words, or what is known of the worker
+	Reason      Reason // why the worker ended that was lost with the call; "": it lives, or that is not known
 	Err         error  // the cause, when there is one
 }
 
@@ -104,6 +106,9 @@ func failed(f *client.Failure) *Error {
 		PID:         f.PID,
 		Message:     f.Message,
 		Err:         f.Err,
+	}
+	if f.End.How != 0 {
+		e.Reason = Reason(supervisor.Reason(f.End.How).String())
 	}
 	if errors.Is(f.Err, client.ErrClosed) {
 		e.Err = ErrClosed

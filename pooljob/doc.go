@@ -18,7 +18,8 @@
 //
 //   - The job did not run, for want of a free worker or otherwise: job.Defer with the error. No attempt is counted.
 //   - The hard limit stopped it: a retry with the reason "timeout".
-//   - Its process was lost: a retry with the reason "crashed".
+//   - Its process was lost: a retry with the reason "crashed". But where the process was stopped for another job's hard
+//     limit or at the end of the pool, a deferral with the reason "interrupted"; no attempt is counted.
 //   - The context ended: a retry with its error, which a Runner defers as "interrupted".
 //   - Anything else is the handler's own answer.
 //

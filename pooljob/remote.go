@@ -101,6 +101,10 @@ func endOf(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// forOthers are the ends of a worker that are not the doing of a job that was lost there: another job was past its hard
+// limit (its own would have been answered with that), or the pool ended.
+var forOthers = map[task.Reason]bool{task.ReasonHardLimit: true, task.ReasonShutdown: true}
+
 // failed turns a failed call into a result, once the job is sure not to run any more.
 func failed(ctx context.Context, ticket *ticket, err error) job.Result {
 	var call *task.Error
@@ -122,6 +126,8 @@ func failed(ctx context.Context, ticket *ticket, err error) job.Result {
 		return job.Retry(ended)
 	case mayHaveRun && call.Status == task.ErrTask: // by the hard limit
 		return job.Retry(&job.DeadError{Reason: job.ReasonTimeout, Err: err})
+	case mayHaveRun && (forOthers[call.Reason] || errors.Is(err, task.ErrClosed)):
+		return job.Defer(0).WithErr(&job.DeadError{Reason: job.ReasonInterrupted, Err: err})
 	case mayHaveRun:
 		return job.Retry(&job.DeadError{Reason: job.ReasonCrashed, Err: err})
 	case call.Status == task.ErrProcessBusy:

@@ -319,3 +319,35 @@ func BenchmarkHandle(b *testing.B) {
 		}
 	}
 }
+
+// A job counts an attempt when its process was lost, but not where another job or the pool's end was why.
+func TestALossThatIsNotTheJobsDoingCostsNoAttempt(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  *task.Error
+		want job.Outcome
+	}{
+		"another job's hard limit": {&task.Error{Reason: task.ReasonHardLimit}, job.Deferred},
+		"the end of the pool":      {&task.Error{Reason: task.ReasonShutdown}, job.Deferred},
+		"the pool cut the call":    {&task.Error{Err: task.ErrClosed}, job.Deferred},
+		"a signal":                 {&task.Error{Reason: task.ReasonKilled}, job.Requeued},
+		"a drain that it outlived": {&task.Error{Reason: task.ReasonDrainTimeout}, job.Requeued},
+		"nobody knows":             {&task.Error{}, job.Requeued},
+	} {
+		t.Run(name, func(t *testing.T) {
+			given, err := newTicket()
+			require.NoError(t, err)
+			defer given.close()
+			c.err.Status, c.err.Delivery = task.ErrSockTimeout, task.MayHaveRun
+			h := job.Func("lost", func(ctx context.Context, _ job.Envelope) job.Result { return failed(ctx, given, c.err) })
+			d := quiet().Decide(t.Context(), h, newJob(t, "lost", order{}, 3))
+			assert.Equal(t, c.want, d.Outcome)
+			if c.want == job.Deferred {
+				assert.Equal(t, job.ReasonInterrupted, d.Reason)
+				assert.Equal(t, 1, d.Envelope.Attempt)
+				assert.Zero(t, d.Delay)
+			} else {
+				assert.Equal(t, job.ReasonCrashed, d.Reason)
+			}
+		})
+	}
+}

@@ -18,8 +18,9 @@
 // at most 100 or every 5 ms, so a kill runs at most that many of them again. Handlers must bear it.
 //
 // Each reservation has a token, and every write of a worker carries it: who lost his lease changes nothing. Taking
-// a job counts an attempt; it is given back when the job was deferred, or interrupted by the end of its worker. All
-// times are the database's own, in UTC milliseconds.
+// a job counts an attempt; it is given back when the job was deferred, when the end of its worker interrupted it, and
+// when it died in a pool with a process that was stopped for another job's hard limit. All times are the database's
+// own, in UTC milliseconds.
 //
 // # Inside a transaction
 //

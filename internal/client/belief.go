@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/taskd-go/task/protocol"
+	"github.com/taskd-go/task/sharedstate"
 )
 
 // Delivery is what is known of a failed call.
@@ -24,7 +25,8 @@ type Failure struct {
 	Index    int    // the worker's; -1: none was chosen
 	PID      int    // the worker's; 0: not known
 	Message  string
-	Err      error // the cause, when there is one
+	Err      error           // the cause, when there is one
+	End      sharedstate.End // of the worker that was lost with the call; zero: not known
 }
 
 // Error returns the status and the message.

@@ -96,7 +96,8 @@ const endWait = 200 * time.Millisecond
 // a task that closed it, and may still read what came on it.
 func (c *Client) lost(b *budget, l *link, e evidence, cause error) *Failure {
 	how := "the connection ended"
-	if end, ok := c.endOfWorker(b, l, e.at); ok {
+	end, ok := c.endOfWorker(b, l, e.at)
+	if ok {
 		if c.cfg.Describe != nil {
 			how = c.cfg.Describe(end)
 		}
@@ -105,7 +106,7 @@ func (c *Client) lost(b *budget, l *link, e evidence, cause error) *Failure {
 		}
 		e.notBegun = l.row.NotBegun(e.id)
 	}
-	f := &Failure{Status: protocol.StatusSockTimeout, Delivery: e.delivery(), Index: l.Index, PID: l.PID, Err: cause}
+	f := &Failure{Status: protocol.StatusSockTimeout, Delivery: e.delivery(), Index: l.Index, PID: l.PID, Err: cause, End: end}
 	f.Message = fmt.Sprintf("worker %d (pid %d) was lost: %s", l.Index, l.PID, how)
 	return f
 }

@@ -123,7 +123,11 @@ func (m *machine) makeRoom(s *slot) {
 		return
 	}
 	i := slices.IndexFunc(s.retiring, func(p *process) bool { return p.killed == Unknown })
-	m.kill(s.retiring[i], DrainTimeout)
+	why := DrainTimeout
+	if s.retiring[i].retire == HardLimit {
+		why = HardLimit
+	}
+	m.kill(s.retiring[i], why)
 }
 
 func (m *machine) stopped(s *slot, p *process) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/taskd-go/task"
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
 	"github.com/taskd-go/task/queue/sqlite"
@@ -21,6 +22,7 @@ import (
 const childFile = "TASKD_TEST_WORK_OFF"
 
 func TestMain(m *testing.M) {
+	task.RunIfWorker()
 	if path := os.Getenv(childFile); path != "" {
 		if err := workOff(context.Background(), path); err != nil {
 			fmt.Fprintln(os.Stderr, err)
