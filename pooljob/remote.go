@@ -13,7 +13,7 @@ const (
 	taskName = "github.com/taskd-go/task/pooljob"
 
 	slotWait   = 5 * time.Second // how long a job waits in the pool's caller for a free worker
-	busyDelay  = time.Second     // … and then in its queue
+	busyDelay  = time.Second     // … and then in its queue; and there when the worker that had it died before it began
 	notRunning = time.Minute     // the same for a pool that cannot run it as it is
 	clockSkew  = time.Second     // more than a context ends after its deadline has passed elsewhere
 )
@@ -130,7 +130,7 @@ func failed(ctx context.Context, ticket *ticket, err error) job.Result {
 		return job.Defer(0).WithErr(&job.DeadError{Reason: job.ReasonInterrupted, Err: err})
 	case mayHaveRun:
 		return job.Retry(&job.DeadError{Reason: job.ReasonCrashed, Err: err})
-	case call.Status == task.ErrProcessBusy:
+	case call.Status == task.ErrProcessBusy, call.Status == task.ErrSockTimeout:
 		return job.Defer(busyDelay).WithErr(err)
 	default:
 		return job.Defer(notRunning).WithErr(err)

@@ -238,6 +238,12 @@ func TestWhatDidNotRunIsDeferred(t *testing.T) {
 		assert.Equal(t, 1, d.Envelope.Attempt)
 		assert.ErrorIs(t, d.Err, task.ErrProcessBusy)
 	})
+	t.Run("its worker died before it began", func(t *testing.T) {
+		result := failed(t.Context(), nil, &task.Error{Status: task.ErrSockTimeout, Delivery: task.NotRun})
+		delay, _ := result.Delay()
+		assert.Equal(t, job.KindDefer, result.Kind())
+		assert.Equal(t, busyDelay, delay, "its successor is there in a moment")
+	})
 	t.Run("not started", func(t *testing.T) {
 		cold, err := task.New(task.Config{ServerName: "cold", TempDir: t.TempDir()})
 		require.NoError(t, err)
