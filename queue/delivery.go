@@ -107,9 +107,9 @@ func (s *session) decide(d *delivery, handler job.Handler, e job.Envelope, limit
 		row: d.row, outcome: decision.Outcome, envelope: decision.Envelope, delay: decision.Delay,
 		giveBack: decision.Outcome == job.Deferred, reason: decision.Reason, err: decision.Err,
 	}
-	if decision.Reason == job.ReasonCrashed && decision.Outcome == job.Requeued {
+	if decision.Reason == job.ReasonCrashed {
 		v.crashed = true
-		if d.row.crashes+1 >= maxCrashes {
+		if decision.Outcome == job.Requeued && d.row.crashes+1 >= maxCrashes {
 			v.outcome, v.envelope.Attempt = job.Dead, e.Attempt
 			s.event(v)
 		}

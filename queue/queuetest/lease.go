@@ -71,6 +71,16 @@ var leases = []behaviour{
 		assert.Equal(s, job.EventDead, events[0].Kind)
 		assert.Len(s, sc.failures(), 1, "Failed is called for what the sweep buries")
 	}},
+	{"a crash that a handler tells of is counted, on the last attempt too", func(s *stage) {
+		s.push(envelope("plain", "a"), queue.Tries(2), queue.Backoff(0))
+		w := s.worker(s.q, answers(func(context.Context, job.Envelope) job.Result {
+			return job.Retry(&job.DeadError{Reason: job.ReasonCrashed, Err: errors.New("its process is gone")})
+		}))
+		assert.Equal(s, 2, s.drain(w))
+		f := s.failed()[0]
+		assert.Equal(s, job.ReasonCrashed, f.Reason)
+		assert.Equal(s, []int{2, 2}, []int{f.Attempts, f.Crashes})
+	}},
 	{"a job that kills its worker each time is dead after its tries_Row17", func(s *stage) {
 		sc := newScript(s, &script{tries: 2, handle: held})
 		s.pushJob(sc.job("A"))
