@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ func Open(ctx context.Context, dsn string) (*sql.DB, error) {
 	// Statements travel whole, in one round trip, instead of being prepared first.
 	config.InterpolateParams = true
 	config.ClientFoundRows = true
+	config.Logger = logger{}
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		return nil, fmt.Errorf("mysql: %w", err)
@@ -38,6 +40,11 @@ func Open(ctx context.Context, dsn string) (*sql.DB, error) {
 	}
 	return db, nil
 }
+
+// logger takes what the driver would print besides the errors that it returns: connections that the server closed.
+type logger struct{}
+
+func (logger) Print(v ...any) { slog.Debug("mysql: " + strings.TrimSpace(fmt.Sprintln(v...))) }
 
 func parse(dsn string) (*mysql.Config, error) {
 	if !strings.HasPrefix(dsn, "mysql://") {
