@@ -7,8 +7,6 @@ import (
 	"math/bits"
 	"runtime"
 	"sync/atomic"
-
-	"github.com/taskd-go/task/internal/sys"
 )
 
 // An InFlight is a task that holds a slot.
@@ -18,9 +16,10 @@ type InFlight struct {
 	Started int64  // CLOCK_MONOTONIC, ns
 }
 
-// Record remembers a task that took a slot, under its id > 0 and that of the call it came with, and returns its
-// place for Begin and Forget; -1 when all places of the row (1,024, or MaxRunning if that is less) are taken. The worker's own.
-func (r Row) Record(taskID, callID uint64, name string) (place int) {
+// Record remembers a task that took a slot now, at an instant of CLOCK_MONOTONIC, under its id > 0 and that of the call
+// it came with, and returns its place for Begin and Forget; -1 when all places of the row (1,024, or MaxRunning if that
+// is less) are taken. The worker's own.
+func (r Row) Record(taskID, callID uint64, name string, now int64) (place int) {
 	place = claim(r.maps().tasks[:], r.t.places)
 	if place < 0 {
 		return -1
@@ -29,10 +28,13 @@ func (r Row) Record(taskID, callID uint64, name string) (place int) {
 	var buf [nameBytes]byte
 	copy(buf[:], name)
 	for w := range rec.name {
-		rec.name[w].Store(binary.NativeEndian.Uint64(buf[w*8:]))
+		// Often it is there already, and a store costs many times what a load does.
+		if part := binary.NativeEndian.Uint64(buf[w*8:]); rec.name[w].Load() != part {
+			rec.name[w].Store(part)
+		}
 	}
 	rec.callID.Store(callID)
-	rec.started.Store(-sys.Now())
+	rec.started.Store(-now)
 	rec.taskID.Store(taskID)
 	return place
 }

@@ -17,8 +17,8 @@ func TestTasksInFlightAreListed(t *testing.T) {
 	r := serving(t, table, 0, 1)
 	long := strings.Repeat("n", 60)
 	before := sys.Now()
-	first := r.Record(11, 111, "pkg.First")
-	second := r.Record(12, 112, long)
+	first := r.Record(11, 111, "pkg.First", sys.Now())
+	second := r.Record(12, 112, long, sys.Now())
 	after := sys.Now()
 	tasks := readOnly(t, table).RowAt(r.Number()).Tasks()
 	require.Len(t, tasks, 2)
@@ -52,13 +52,13 @@ func TestRecordsRunOut(t *testing.T) {
 			r := serving(t, table, 0, 1)
 			places := min(maxRunning, 1024)
 			for i := range places {
-				require.Equal(t, i, r.Record(uint64(i+1), 7, "t"))
+				require.Equal(t, i, r.Record(uint64(i+1), 7, "t", sys.Now()))
 			}
-			assert.Equal(t, -1, r.Record(1<<40, 7, "t"))
+			assert.Equal(t, -1, r.Record(1<<40, 7, "t", sys.Now()))
 			r.Forget(-1)
 			assert.Len(t, r.Tasks(), places)
 			r.Forget(places / 2)
-			assert.Equal(t, places/2, r.Record(1<<40, 7, "again"))
+			assert.Equal(t, places/2, r.Record(1<<40, 7, "again", sys.Now()))
 		})
 	}
 }
@@ -88,7 +88,7 @@ func TestRecordsOfConcurrentTasksStayApart(t *testing.T) {
 		all.Go(func() {
 			for range 20_000 {
 				id := table.NextTaskID()
-				r.Forget(r.Record(id, id, name(id)))
+				r.Forget(r.Record(id, id, name(id), sys.Now()))
 			}
 		})
 	}
@@ -141,14 +141,14 @@ func BenchmarkTaskInTheTable(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		r.Admit()
-		r.Forget(r.Record(table.NextTaskID(), 7, "github.com/example/program.Digest"))
+		r.Forget(r.Record(table.NextTaskID(), 7, "github.com/example/program.Digest", sys.Now()))
 		r.Release(Succeeded)
 	}
 }
 
 func TestTasksThatHaveNotBegun(t *testing.T) {
 	r := serving(t, newTestTable(t, 1, 8), 0, 1)
-	waits, runs := r.Record(1, 101, "t"), r.Record(2, 102, "t")
+	waits, runs := r.Record(1, 101, "t", sys.Now()), r.Record(2, 102, "t", sys.Now())
 	r.Begin(runs)
 	r.Begin(-1)
 	assert.True(t, r.NotBegun(101))

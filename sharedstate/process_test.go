@@ -57,7 +57,7 @@ func work(f *os.File, args []string) error {
 		id := table.NextTaskID()
 		r.ConnRead(conn, id)
 		if r.Admit() {
-			place := r.Record(id, id, "a task")
+			place := r.Record(id, id, "a task", sys.Now())
 			if picked, ok := c.Pick(); ok {
 				c.Done(picked)
 			}

@@ -77,7 +77,7 @@ func (c *conn) newCall(p *protocol.Package, typ *taskType, now int64, fault Faul
 	k.inline = p.Alone && !k.cancel && !k.async
 	k.ctx.draining = s.draining
 	k.ctx.deadline = s.deadline(k.contextEnd())
-	k.record = s.cfg.Row.Record(k.taskID, k.id, typ.name)
+	k.record = s.cfg.Row.Record(k.taskID, k.id, typ.name, now)
 	s.cfg.Row.ConnRead(c.place, k.id)
 	c.owed.Add(1)
 	s.add(k)

@@ -156,7 +156,7 @@ func TestWhatACallerMayBelieve(t *testing.T) {
 		}, before: 1, status: -7, want: MayHaveRun, words: "was lost"},
 		{name: "the worker's row knows that its turn had not come", pool: func(p *pool) {
 			p.worker(0, func(c *fakeConn, pkg protocol.Package) error {
-				c.row.Record(1, pkg.ID, "t")
+				c.row.Record(1, pkg.ID, "t", sys.Now())
 				c.row.ConnRead(c.place, pkg.ID)
 				c.row.Finish(sharedstate.End{How: 1, Signal: 9})
 				return errHangUp
@@ -164,7 +164,7 @@ func TestWhatACallerMayBelieve(t *testing.T) {
 		}, status: -7, want: NotRun, words: "was lost"},
 		{name: "the worker's row knows that it had begun", pool: func(p *pool) {
 			p.worker(0, func(c *fakeConn, pkg protocol.Package) error {
-				c.row.Begin(c.row.Record(1, pkg.ID, "t"))
+				c.row.Begin(c.row.Record(1, pkg.ID, "t", sys.Now()))
 				c.row.ConnRead(c.place, pkg.ID)
 				c.row.Finish(sharedstate.End{How: 1, Signal: 9})
 				return errHangUp

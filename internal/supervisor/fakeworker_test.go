@@ -193,7 +193,7 @@ func (w *fakeWorker) serve(c net.Conn) {
 		}
 	case "task":
 		w.row.Admit()
-		w.row.Record(uint64(os.Getpid()), 1, rest)
+		w.row.Record(uint64(os.Getpid()), 1, rest, sys.Now())
 	case "end-task":
 		w.row.Release(sharedstate.Succeeded)
 	case "deaf":
