@@ -15,6 +15,7 @@ const (
 
 const (
 	bufferSize = 4 << 10   // one read takes a header and a small body
+	crowdSize  = 32 << 10  // or many, once frames have followed each other closely
 	firstStep  = 256 << 10 // memory for a large body of which little has arrived
 	growth     = 4         // further memory, times what has arrived
 )
@@ -50,12 +51,14 @@ type Reader struct {
 	partial bool
 	largest int   // body that came whole through large
 	err     error // ended the stream in the middle of a frame
-	buf     [bufferSize]byte
+	buf     []byte
 	r, w    int // what has been read and not handed out is buf[r:w]
 }
 
 // NewReader reads from r frames of at most max bytes, header included.
-func NewReader(r io.Reader, max int) *Reader { return &Reader{src: r, max: max} }
+func NewReader(r io.Reader, max int) *Reader {
+	return &Reader{src: r, max: max, buf: make([]byte, bufferSize)}
+}
 
 // Buffered returns how many bytes wait in the buffer behind the last frame.
 func (r *Reader) Buffered() int { return r.w - r.r }
@@ -122,8 +125,12 @@ func (r *Reader) fill(n int) error {
 	if r.r == r.w {
 		r.r, r.w = 0, 0
 	}
-	if r.r+n > len(r.buf) {
-		r.w = copy(r.buf[:], r.buf[r.r:r.w])
+	if r.r+n > len(r.buf) { // behind another frame
+		old := r.buf
+		if len(old) < crowdSize {
+			r.buf = make([]byte, crowdSize)
+		}
+		r.w = copy(r.buf, old[r.r:r.w])
 		r.r = 0
 	}
 	for r.w-r.r < n {
@@ -141,7 +148,8 @@ func (r *Reader) fill(n int) error {
 // it: a header alone costs little.
 func (r *Reader) large(n int) ([]byte, error) {
 	body := make([]byte, min(n, max(firstStep, r.largest)))
-	have := copy(body, r.buf[r.r+HeaderSize:r.w])
+	buffered := copy(body, r.buf[r.r+HeaderSize:r.w])
+	have := buffered
 	for have < n {
 		if have == len(body) {
 			grown := make([]byte, min(n, growth*have))
@@ -154,7 +162,7 @@ func (r *Reader) large(n int) ([]byte, error) {
 			return nil, r.cut(err, HeaderSize+have)
 		}
 	}
-	r.r, r.w = 0, 0
+	r.r += HeaderSize + buffered
 	r.largest = max(r.largest, n)
 	return body, nil
 }

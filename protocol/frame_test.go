@@ -263,3 +263,39 @@ func TestReadingSmallFramesAllocatesNothing(t *testing.T) {
 		}
 	}))
 }
+
+func TestWhatIsReadyIsReadWithoutTheStream(t *testing.T) {
+	const frames = 500
+	var stream []byte
+	for i := range frames {
+		stream = append(stream, frameOf(t, bytes.Repeat([]byte{byte(i)}, 100))...)
+	}
+	reads := 0
+	src := readerFunc(func(p []byte) (int, error) {
+		reads++
+		n := copy(p, stream)
+		stream = stream[n:]
+		return n, nil
+	})
+	r := NewReader(src, DefaultPackageSize)
+	assert.False(t, r.Ready())
+	for i := 0; i < frames; {
+		var bodies [][]byte
+		for again := true; again; again = r.Ready() {
+			before := reads
+			body, _, err := r.Next()
+			require.NoError(t, err)
+			require.True(t, len(bodies) == 0 || reads == before, "body %d", i)
+			bodies = append(bodies, body)
+		}
+		for _, body := range bodies {
+			require.Equal(t, bytes.Repeat([]byte{byte(i)}, 100), body)
+			i++
+		}
+	}
+	assert.Less(t, reads, 5, "frames that follow each other share reads")
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }

@@ -127,6 +127,9 @@ func (s *shared) submit(ws ...*waiter) bool {
 	return true
 }
 
+// maxAnswers is how many answers are handed out together. It bounds the memory that one result may keep of others.
+const maxAnswers = 64
+
 // An answer is a response that is not handed out yet.
 type answer struct {
 	protocol.Response      // Data may point into the reader's buffer
@@ -140,7 +143,7 @@ func (s *shared) read() {
 		r, owned, err := s.link.read()
 		if err == nil && r.ID != 0 {
 			s.answers = append(s.answers, answer{r, owned, nil})
-			if s.reader.Ready() {
+			if s.reader.Ready() && len(s.answers) < maxAnswers {
 				continue
 			}
 		}
