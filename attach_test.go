@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/internal/testkit"
 )
 
 func TestAttachToServerOnce(t *testing.T) {
@@ -29,11 +30,11 @@ func TestAttachToServerOnce(t *testing.T) {
 // answer, and then no worker is left.
 func TestServerShutdownUnderLoad(t *testing.T) {
 	p := newPool(t, task.Config{WorkerNum: 2, MaxRunningNum: 128})
-	m := newMeeting(t)
+	m := testkit.NewMeeting(t)
 	begun := make(chan struct{}, 64)
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun <- struct{}{}
-		s, err := task.As[string](p.Sync(context.WithoutCancel(r.Context()), Meet{Addr: m.addr}, task.WithTimeout(patience)))
+		s, err := task.As[string](p.Sync(context.WithoutCancel(r.Context()), Meet{Addr: m.Addr}, task.WithTimeout(patience)))
 		if err == nil {
 			// A second call in the same request, well after the shutdown's beginning.
 			_, err = p.Sync(context.Background(), Echo{1})
@@ -66,16 +67,16 @@ func TestServerShutdownUnderLoad(t *testing.T) {
 			answers <- string(b)
 		})
 	}
-	var guests []*guest
+	var guests []*testkit.Guest
 	for range requests {
 		<-begun
-		guests = append(guests, m.next())
+		guests = append(guests, m.Next())
 	}
 	down := make(chan error, 1)
 	go func() { down <- srv.Shutdown(context.Background()) }()
 	assert.ErrorIs(t, <-served, http.ErrServerClosed)
 	for _, g := range guests {
-		g.leave("answered")
+		g.Leave("answered")
 	}
 	wg.Wait()
 	for range requests {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/internal/testkit"
 )
 
 func TestDialFromAnotherProcess(t *testing.T) {
@@ -69,20 +70,20 @@ func TestDialledClientOutlivesThePool(t *testing.T) {
 func TestCallsThroughADialledClientSeeTheShutdown(t *testing.T) {
 	p := startPool(t, task.Config{WorkerNum: 1})
 	c := dial(t, p)
-	m := newMeeting(t)
+	m := testkit.NewMeeting(t)
 	answer := make(chan error, 1)
 	go func() {
-		_, err := c.Sync(context.Background(), Meet{Addr: m.addr}, task.WithTimeout(patience))
+		_, err := c.Sync(context.Background(), Meet{Addr: m.Addr}, task.WithTimeout(patience))
 		answer <- err
 	}()
-	g := m.next()
+	g := m.Next()
 	done := make(chan error, 1)
 	go func() { done <- p.Shutdown(context.Background()) }()
 	eventually(t, func() bool {
 		_, err := c.Sync(t.Context(), Echo{1})
 		return err != nil && callError(t, err).Delivery == task.NotRun
 	}, func() string { return "calls still succeed" })
-	g.leave("")
+	g.Leave("")
 	assert.NoError(t, <-answer)
 	assert.NoError(t, <-done)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/internal/testkit"
 )
 
 // A count of connections leaks on every close that the server starts, and the
@@ -45,10 +46,10 @@ func TestDrainReturnsAtOnce_Row7(t *testing.T) {
 // them with its records; a difference is told.
 func TestDriftIsTold_Row10(t *testing.T) {
 	p := startPool(t, task.Config{WorkerNum: 1})
-	m := newMeeting(t)
-	_, err := p.Async(t.Context(), Meet{Addr: m.addr})
+	m := testkit.NewMeeting(t)
+	_, err := p.Async(t.Context(), Meet{Addr: m.Addr})
 	require.NoError(t, err)
-	g := m.next()
+	g := m.Next()
 	row, ok := p.Table().Current(0)
 	require.True(t, ok)
 	require.True(t, row.Admit()) // a slot that nobody will give back
@@ -57,7 +58,7 @@ func TestDriftIsTold_Row10(t *testing.T) {
 	assert.Equal(t, g.PID, drift.Worker.PID)
 	assert.Contains(t, drift.Text, "1 tasks in flight, 2 counted as running")
 	assert.Contains(t, p.log.String(), "worker pool: drift")
-	g.leave("")
+	g.Leave("")
 	// The restart heals it.
 	require.NoError(t, syscall.Kill(g.PID, syscall.SIGKILL))
 	p.exited(g.PID)
@@ -85,10 +86,10 @@ func TestEachEndHasOneReasonOfTheList_Row34(t *testing.T) {
 		{"SIGTERM", kill(syscall.SIGTERM), "drained"},
 		{"SIGINT", kill(syscall.SIGINT), "drained"},
 		{"a task outlives the drain", func() {
-			m := newMeeting(t)
-			_, err := p.Async(t.Context(), Deaf{m.addr})
+			m := testkit.NewMeeting(t)
+			_, err := p.Async(t.Context(), Deaf{m.Addr})
 			require.NoError(t, err)
-			m.next()
+			m.Next()
 			kill(syscall.SIGTERM)()
 		}, "drain_timeout"},
 		{"a time limit", call(Deaf{}, task.WithTimeLimit(0, 10*time.Millisecond)), "hard_limit"},

@@ -14,24 +14,25 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/internal/testkit"
 )
 
 // A late answer is given to the next caller, and so on for ever.
 func TestNoAnswerReachesAnotherCaller_Row50(t *testing.T) {
 	p := startPool(t, task.Config{WorkerNum: 2})
 	t.Run("the call after one that was given up", func(t *testing.T) {
-		m := newMeeting(t)
+		m := testkit.NewMeeting(t)
 		for i := range 20 {
 			ctx, giveUp := context.WithCancel(t.Context())
 			given := make(chan error, 1)
 			go func() {
-				_, err := p.Sync(ctx, Meet{Addr: m.addr}, task.WithTimeout(patience))
+				_, err := p.Sync(ctx, Meet{Addr: m.Addr}, task.WithTimeout(patience))
 				given <- err
 			}()
-			g := m.next()
+			g := m.Next()
 			giveUp()
 			require.ErrorIs(t, <-given, task.ErrSockTimeout)
-			for _, answers := range []func(){func() {}, func() { g.leave("too late") }} {
+			for _, answers := range []func(){func() {}, func() { g.Leave("too late") }} {
 				answers()
 				n, err := task.As[int](p.Sync(t.Context(), Echo{i}))
 				require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/internal/testkit"
 )
 
 // exited waits for the end of the process pid.
@@ -40,12 +41,12 @@ func family(mark string) []string {
 // The hard limit does not kill.
 func TestHardLimitEndsWhatWillNotStop_Row54(t *testing.T) {
 	p := startPool(t, task.Config{WorkerNum: 1, TimeLimit: 200 * time.Millisecond, DrainTimeout: 100 * time.Millisecond})
-	m := newMeeting(t)
+	m := testkit.NewMeeting(t)
 	const mark = "86421.54"
 	for name, r := range map[string]task.Runner{
 		"a loop that never yields":       Loop{},
 		"a blocked system call":          Blocked{},
-		"processes that hold the output": Family{Addr: m.addr, Mark: mark, Children: 2},
+		"processes that hold the output": Family{Addr: m.Addr, Mark: mark, Children: 2},
 		"a goroutine that waits":         Deaf{},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,18 +81,18 @@ func TestHardLimitEndsWhatWillNotStop_Row54(t *testing.T) {
 // neighbours of such a task have the time of a drain; those that need longer are lost.
 func TestNeighboursOfAStuckTask_Row56(t *testing.T) {
 	p := startPool(t, task.Config{WorkerNum: 1, DrainTimeout: time.Second})
-	m := newMeeting(t)
+	m := testkit.NewMeeting(t)
 	type answer struct {
 		value string
 		err   error
 	}
-	neighbour := func() (*guest, <-chan answer) {
+	neighbour := func() (*testkit.Guest, <-chan answer) {
 		got := make(chan answer, 1)
 		go func() {
-			s, err := task.As[string](p.Sync(context.Background(), Meet{Addr: m.addr}, task.WithTimeout(patience)))
+			s, err := task.As[string](p.Sync(context.Background(), Meet{Addr: m.Addr}, task.WithTimeout(patience)))
 			got <- answer{s, err}
 		}()
-		return m.next(), got
+		return m.Next(), got
 	}
 	quick, quickAnswer := neighbour()
 	slow, slowAnswer := neighbour()
@@ -108,7 +109,7 @@ func TestNeighboursOfAStuckTask_Row56(t *testing.T) {
 	require.Len(t, hard.Tasks, 1)
 	assert.Contains(t, hard.Tasks[0].Name, "Deaf")
 
-	quick.leave("in time")
+	quick.Leave("in time")
 	got := <-quickAnswer
 	assert.NoError(t, got.err)
 	assert.Equal(t, "in time", got.value)
@@ -134,14 +135,14 @@ func TestNeighboursOfAStuckTask_Row56(t *testing.T) {
 // A slot is renewed although its task was cancelled; capacity never returns.
 func TestACancelledTaskThatGoesOnIsVisible_Row9(t *testing.T) {
 	p := startPool(t, task.Config{WorkerNum: 1, DrainTimeout: 100 * time.Millisecond})
-	m := newMeeting(t)
+	m := testkit.NewMeeting(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error, 1)
 	go func() {
-		_, err := p.Sync(ctx, Deaf{m.addr}, task.WithCancel(), task.WithTimeLimit(0, 500*time.Millisecond), task.WithTimeout(patience))
+		_, err := p.Sync(ctx, Deaf{m.Addr}, task.WithCancel(), task.WithTimeLimit(0, 500*time.Millisecond), task.WithTimeout(patience))
 		failed <- err
 	}()
-	g := m.next()
+	g := m.Next()
 	cancel()
 	require.ErrorIs(t, <-failed, context.Canceled)
 	assert.Equal(t, 1, p.Status()[0].Running, "it holds its slot, and shows it")
@@ -157,8 +158,8 @@ func TestACancelledTaskThatGoesOnIsVisible_Row9(t *testing.T) {
 
 func TestSoftLimitEndsTheContextAndKeepsADump(t *testing.T) {
 	p := startPool(t, task.Config{WorkerNum: 1, SoftTimeLimit: 50 * time.Millisecond})
-	m := newMeeting(t)
-	_, err := p.Sync(t.Context(), Meet{Addr: m.addr, Ctx: true}, task.WithTimeout(patience))
+	m := testkit.NewMeeting(t)
+	_, err := p.Sync(t.Context(), Meet{Addr: m.Addr, Ctx: true}, task.WithTimeout(patience))
 	e := callError(t, err)
 	assert.Equal(t, task.ErrTask, e.Status)
 	assert.Equal(t, task.Ran, e.Delivery)
@@ -175,10 +176,10 @@ func TestSoftLimitEndsTheContextAndKeepsADump(t *testing.T) {
 // An accepted task has nobody who waits for it; its limit bites all the same.
 func TestLimitOfAnAsynchronousTask(t *testing.T) {
 	p := startPool(t, task.Config{WorkerNum: 1, DrainTimeout: 50 * time.Millisecond})
-	m := newMeeting(t)
-	id, err := p.Async(t.Context(), Deaf{m.addr}, task.WithTimeLimit(0, 50*time.Millisecond))
+	m := testkit.NewMeeting(t)
+	id, err := p.Async(t.Context(), Deaf{m.Addr}, task.WithTimeLimit(0, 50*time.Millisecond))
 	require.NoError(t, err)
-	exit := p.exited(m.next().PID)
+	exit := p.exited(m.Next().PID)
 	require.Len(t, exit.Tasks, 1)
 	assert.Equal(t, id, exit.Tasks[0].ID)
 }
@@ -186,11 +187,11 @@ func TestLimitOfAnAsynchronousTask(t *testing.T) {
 // Whatever a worker started goes with it, also when nobody had the time to stop it.
 func TestGrandchildrenGoWithTheirWorker(t *testing.T) {
 	p := startPool(t, task.Config{WorkerNum: 1})
-	m := newMeeting(t)
+	m := testkit.NewMeeting(t)
 	const mark = "86421.10"
-	_, err := p.Async(t.Context(), Family{Addr: m.addr, Mark: mark, Children: 10})
+	_, err := p.Async(t.Context(), Family{Addr: m.Addr, Mark: mark, Children: 10})
 	require.NoError(t, err)
-	g := m.next()
+	g := m.Next()
 	eventually(t, func() bool { return len(family(mark)) >= 40 }, func() string { return fmt.Sprint(family(mark)) })
 	require.NoError(t, syscall.Kill(g.PID, syscall.SIGKILL))
 	p.exited(g.PID)

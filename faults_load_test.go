@@ -20,13 +20,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/internal/testkit"
 )
 
 // All clients see the same least loaded worker and storm it.
 func TestManyProcessesDoNotStormOneWorker_Row67(t *testing.T) {
 	const workers, clients, slots = 8, 64, 16
 	p := startPool(t, task.Config{WorkerNum: workers, MaxRunningNum: slots})
-	m := newMeeting(t)
+	m := testkit.NewMeeting(t)
 	callers := make([]*host, clients)
 	for i := range callers {
 		callers[i] = newHost(t, hostConfig{Kind: "caller", Dir: p.dir, Name: "p"})
@@ -44,24 +45,24 @@ func TestManyProcessesDoNotStormOneWorker_Row67(t *testing.T) {
 		assert.LessOrEqual(t, best, clients/workers*3/2, "calls of the worker with most of them")
 	})
 	t.Run("more calls than slots", func(t *testing.T) {
-		var held []*guest
+		var held []*testkit.Guest
 		for range workers*slots - clients/2 { // half of the clients find no slot
-			_, err := p.Async(t.Context(), Meet{Addr: m.addr})
+			_, err := p.Async(t.Context(), Meet{Addr: m.Addr})
 			require.NoError(t, err)
-			held = append(held, m.next())
+			held = append(held, m.Next())
 		}
 		for _, h := range callers {
-			h.say(m.addr)
+			h.say(m.Addr)
 		}
 		for range clients / 2 {
-			held = append(held, m.next())
+			held = append(held, m.Next())
 		}
 		for range clients / 2 { // each one that leaves lets another in
-			held[0].leave("")
-			held = append(held[1:], m.next())
+			held[0].Leave("")
+			held = append(held[1:], m.Next())
 		}
 		for _, g := range held {
-			g.leave("")
+			g.Leave("")
 		}
 		for _, h := range callers {
 			assert.Equal(t, "<nil>", h.line(), "a call that waits is not busy")
@@ -72,23 +73,23 @@ func TestManyProcessesDoNotStormOneWorker_Row67(t *testing.T) {
 
 // storm lets each caller call once, 1 ms after the one before, and returns how many of
 // the calls one worker got at most.
-func storm(t *testing.T, callers []*host, m *meeting) (most int) {
+func storm(t *testing.T, callers []*host, m *testkit.Meeting) (most int) {
 	stagger := time.NewTicker(atRace(time.Millisecond))
 	defer stagger.Stop()
 	for _, h := range callers {
 		<-stagger.C
-		h.say(m.addr)
+		h.say(m.Addr)
 	}
 	load := map[int]int{}
-	var guests []*guest
+	var guests []*testkit.Guest
 	for range callers {
-		g := m.next()
+		g := m.Next()
 		load[g.Worker]++
 		most = max(most, load[g.Worker])
 		guests = append(guests, g)
 	}
 	for _, g := range guests {
-		g.leave("")
+		g.Leave("")
 	}
 	for _, h := range callers {
 		assert.Equal(t, "<nil>", h.line())
@@ -189,18 +190,18 @@ func TestALongTaskGivesItsWorkerAProcessor(t *testing.T) {
 		return s.Procs
 	}
 	require.Equal(t, 1, procs())
-	m := newMeeting(t)
+	m := testkit.NewMeeting(t)
 	for range workers {
-		_, err := p.Async(t.Context(), Meet{Addr: m.addr})
+		_, err := p.Async(t.Context(), Meet{Addr: m.Addr})
 		require.NoError(t, err)
 	}
-	var long []*guest
+	var long []*testkit.Guest
 	for range workers {
-		long = append(long, m.next())
+		long = append(long, m.Next())
 	}
 	eventually(t, func() bool { return procs() == 2 }, func() string { return "a worker with a long task has one processor" })
 	for _, g := range long {
-		g.leave("done")
+		g.Leave("done")
 	}
 	eventually(t, func() bool { return procs() == 1 }, func() string { return "the processor was not given back" })
 }

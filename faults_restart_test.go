@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/internal/testkit"
 )
 
 // count returns how many of the events so far match.
@@ -192,10 +193,10 @@ func TestChaosLeavesAWholePool_Row28(t *testing.T) {
 // workers look hung at once.
 func TestSuspendedPoolGoesOn_Row30(t *testing.T) {
 	h := startHost(t, hostConfig{Number: 2, Drain: time.Second})
-	m := newMeeting(t)
-	h.say("limited " + m.addr) // a task with a time limit of 2 s
+	m := testkit.NewMeeting(t)
+	h.say("limited " + m.Addr) // a task with a time limit of 2 s
 	assert.Equal(t, "<nil>", h.line())
-	g := m.next()
+	g := m.Next()
 	pids := h.workers()
 	other := pids[1-g.Worker]
 	require.NoError(t, syscall.Kill(other, syscall.SIGTERM)) // it drains when the stop comes, or right after
@@ -212,7 +213,7 @@ func TestSuspendedPoolGoesOn_Row30(t *testing.T) {
 	signal(syscall.SIGCONT)
 	h.say("echo")
 	assert.Equal(t, "<nil>", h.line())
-	g.leave("")
+	g.Leave("")
 	eventually(t, func() bool { return !alive(other) && h.workers()[1-g.Worker] != 0 }, func() string { return "the drained one is not replaced" })
 	assert.Equal(t, g.PID, h.workers()[g.Worker], "the busy one is the same")
 	h.say("echo")
@@ -343,10 +344,10 @@ func TestOnEventMayReloadAndShutDown(t *testing.T) {
 // What was running when a worker died is in the event and in the log.
 func TestEndNamesWhatWasRunning(t *testing.T) {
 	p := startPool(t, task.Config{WorkerNum: 1})
-	m := newMeeting(t)
-	id, err := p.Async(t.Context(), Meet{Addr: m.addr})
+	m := testkit.NewMeeting(t)
+	id, err := p.Async(t.Context(), Meet{Addr: m.Addr})
 	require.NoError(t, err)
-	g := m.next()
+	g := m.Next()
 	_, err = p.Sync(t.Context(), Signal{Number: int(syscall.SIGKILL), Print: "my last line"}, task.WithTimeout(patience))
 	lost := callError(t, err)
 	e := p.exited(g.PID)

@@ -16,19 +16,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/internal/testkit"
 )
 
 // A cleaner removes the socket file of a live server; the process runs, nobody
 // can connect, and nothing starts it again.
 func TestRemovedSocketsAreBoundAgain_Row17(t *testing.T) {
 	p := startPool(t, task.Config{WorkerNum: 2})
-	m := newMeeting(t)
+	m := testkit.NewMeeting(t)
 	answer := make(chan string, 1)
 	go func() {
-		s, _ := task.As[string](p.Sync(t.Context(), Meet{Addr: m.addr}, task.WithTimeout(patience)))
+		s, _ := task.As[string](p.Sync(t.Context(), Meet{Addr: m.Addr}, task.WithTimeout(patience)))
 		answer <- s
 	}()
-	g := m.next()
+	g := m.Next()
 	path := filepath.Join(p.dir, fmt.Sprintf("p.TaskWorker.%d.sock", g.Worker))
 	begun := time.Now()
 	require.NoError(t, os.Remove(path))
@@ -43,7 +44,7 @@ func TestRemovedSocketsAreBoundAgain_Row17(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, os.ModeSocket|0o600, info.Mode())
 	p.event(func(e task.Event) bool { return e.Kind == "socket_lost" && e.Worker.Index == g.Worker })
-	g.leave("the task went on")
+	g.Leave("the task went on")
 	assert.Equal(t, "the task went on", <-answer)
 	p.status(func(rows []task.WorkerStatus) bool { return len(rows) == 2 && rows[0].Accepting && rows[1].Accepting })
 	c, err := net.Dial("unix", path)

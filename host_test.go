@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/internal/testkit"
 )
 
 // onWorkerStart is what TEST_ON_WORKER_START asks for.
@@ -109,7 +110,7 @@ type host struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Scanner
-	err *lockedBuffer
+	err *testkit.Buffer
 }
 
 type hostConfig struct {
@@ -152,7 +153,7 @@ func newHost(t *testing.T, cfg hostConfig, wrap ...string) *host {
 // runHostCommand starts a host whose pool the test talks to by lines.
 func runHostCommand(t *testing.T, cmd *exec.Cmd) *host {
 	t.Helper()
-	h := &host{t: t, cmd: cmd, err: &lockedBuffer{}}
+	h := &host{t: t, cmd: cmd, err: &testkit.Buffer{}}
 	var err error
 	h.cmd.Stderr = h.err
 	h.cmd.WaitDelay = time.Second

@@ -1,13 +1,10 @@
 package task_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -20,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/internal/testkit"
 )
 
 // poolConfig is what the workers of this binary need to know: the functions.
@@ -57,7 +55,7 @@ func atRace(d time.Duration) time.Duration {
 }
 
 // patience bounds every wait for an event that is certain to come.
-const patience = 30 * time.Second
+const patience = testkit.Patience
 
 // briefly is the timeout of calls that are to begin and then run out of time, also on a busy machine.
 const briefly = time.Second
@@ -67,7 +65,7 @@ type pool struct {
 	*task.Task
 	t   *testing.T
 	dir string
-	log *lockedBuffer
+	log *testkit.Buffer
 
 	mu     sync.Mutex
 	events []task.Event
@@ -86,7 +84,7 @@ func startPool(t *testing.T, cfg task.Config) *pool {
 func newPool(t *testing.T, cfg task.Config) *pool {
 	t.Helper()
 	before := leftovers()
-	p := &pool{t: t, log: &lockedBuffer{}, news: make(chan struct{}, 1)}
+	p := &pool{t: t, log: &testkit.Buffer{}, news: make(chan struct{}, 1)}
 	if cfg.TempDir == "" {
 		cfg.TempDir = shortDir(t)
 	}
@@ -260,80 +258,6 @@ func shortDir(t *testing.T) string {
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
-}
-
-// A meeting is where Meet tasks report and wait.
-type meeting struct {
-	t    *testing.T
-	addr string
-	l    net.Listener
-}
-
-type guest struct {
-	c           net.Conn
-	TaskID      uint64
-	Worker, PID int
-}
-
-func newMeeting(t *testing.T) *meeting {
-	t.Helper()
-	addr := filepath.Join(shortDir(t), "m")
-	l, err := net.Listen("unix", addr)
-	require.NoError(t, err)
-	t.Cleanup(func() { l.Close() })
-	return &meeting{t, addr, l}
-}
-
-// next waits for the next task that runs.
-func (m *meeting) next() *guest {
-	m.t.Helper()
-	m.l.(*net.UnixListener).SetDeadline(time.Now().Add(patience))
-	c, err := m.l.Accept()
-	require.NoError(m.t, err, "no task came")
-	g := &guest{c: c}
-	line, err := bufio.NewReader(c).ReadString('\n')
-	require.NoError(m.t, err)
-	_, err = fmt.Sscanf(line, "%d %d %d", &g.TaskID, &g.Worker, &g.PID)
-	require.NoError(m.t, err)
-	m.t.Cleanup(func() { c.Close() })
-	return g
-}
-
-// leave lets the task go on with answer as its result.
-func (g *guest) leave(answer string) {
-	fmt.Fprintln(g.c, answer)
-	g.c.Close()
-}
-
-// gone waits until the task's process, or the task, has closed its side.
-func (g *guest) gone(t *testing.T) {
-	t.Helper()
-	g.c.SetReadDeadline(time.Now().Add(patience))
-	_, err := g.c.Read(make([]byte, 1))
-	require.ErrorIs(t, err, io.EOF)
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) reset() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.b.Reset()
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 // callError returns err as the *task.Error that every failed call is.

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/internal/testkit"
 )
 
 // ended waits until none of the processes runs any more.
@@ -47,22 +48,22 @@ func TestWorkersOfAKilledParentGo_Row41(t *testing.T) {
 	})
 	t.Run("busy, until the task ends", func(t *testing.T) {
 		h := startHost(t, hostConfig{Number: 1})
-		m := newMeeting(t)
-		h.say("meet " + m.addr)
+		m := testkit.NewMeeting(t)
+		h.say("meet " + m.Addr)
 		assert.Equal(t, "<nil>", h.line())
-		g := m.next()
+		g := m.Next()
 		require.NoError(t, h.cmd.Process.Kill())
 		h.cmd.Wait()
 		assert.True(t, alive(g.PID))
-		g.leave("")
+		g.Leave("")
 		ended(t, atRace(time.Second), g.PID)
 	})
 	t.Run("busy, until the limit", func(t *testing.T) {
 		h := startHost(t, hostConfig{Number: 1, Drain: 200 * time.Millisecond})
-		m := newMeeting(t)
-		h.say("deaf " + m.addr)
+		m := testkit.NewMeeting(t)
+		h.say("deaf " + m.Addr)
 		assert.Equal(t, "<nil>", h.line())
-		g := m.next()
+		g := m.Next()
 		require.NoError(t, h.cmd.Process.Kill())
 		ended(t, atRace(2*time.Second), g.PID)
 	})
@@ -88,32 +89,32 @@ func TestThreadsOfTheHostMayEnd_Row43(t *testing.T) {
 // Ctrl-C hits the workers directly, and tasks are lost.
 func TestGroupSignalReachesTheParentAlone_Row44(t *testing.T) {
 	h := startHost(t, hostConfig{Number: 1, Kind: "signals"})
-	m := newMeeting(t)
-	h.say("meet " + m.addr)
+	m := testkit.NewMeeting(t)
+	h.say("meet " + m.Addr)
 	assert.Equal(t, "<nil>", h.line())
-	g := m.next()
+	g := m.Next()
 	require.NoError(t, syscall.Kill(-h.cmd.Process.Pid, syscall.SIGINT))
 	assert.Equal(t, "interrupt", h.line(), "the host has the signal")
 	assert.True(t, alive(g.PID))
 	h.say("shutdown")
-	g.leave("")
+	g.Leave("")
 	assert.Equal(t, "<nil>", h.line(), "no task was lost")
 }
 
 // The parent is gone; the worker gets SIGPIPE at its next line of output.
 func TestOutputOfADeadParentKillsNoTask_Row47(t *testing.T) {
 	h := startHost(t, hostConfig{Number: 1})
-	m := newMeeting(t)
-	h.say("noisy " + m.addr)
+	m := testkit.NewMeeting(t)
+	h.say("noisy " + m.Addr)
 	assert.Equal(t, "<nil>", h.line())
-	g := m.next()
+	g := m.Next()
 	require.NoError(t, h.cmd.Process.Kill())
 	h.cmd.Wait()
 	// The task prints on: it says so in a second meeting, after its writes have failed.
-	again := m.next()
+	again := m.Next()
 	assert.Equal(t, g.PID, again.PID)
-	g.leave("")
-	again.leave("")
+	g.Leave("")
+	again.Leave("")
 	ended(t, atRace(2*time.Second), g.PID)
 }
 

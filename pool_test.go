@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/internal/testkit"
 )
 
 type Nested struct {
@@ -199,22 +200,22 @@ func TestShutdownBeforeStart(t *testing.T) {
 // shutdown(wait=False) and a dropped handle strand queued work.
 func TestShutdownWithCallsOpen_Row61(t *testing.T) {
 	p := startPool(t, task.Config{WorkerNum: 2})
-	m := newMeeting(t)
+	m := testkit.NewMeeting(t)
 	answers := make(chan error, 8)
 	for range 8 {
 		go func() {
-			_, err := p.Sync(context.Background(), Meet{Addr: m.addr}, task.WithTimeout(patience))
+			_, err := p.Sync(context.Background(), Meet{Addr: m.Addr}, task.WithTimeout(patience))
 			answers <- err
 		}()
 	}
-	var guests []*guest
+	var guests []*testkit.Guest
 	for range 8 {
-		guests = append(guests, m.next())
+		guests = append(guests, m.Next())
 	}
 	done := make(chan error)
 	go func() { done <- p.Shutdown(context.Background()) }()
 	for _, g := range guests {
-		g.leave("")
+		g.Leave("")
 	}
 	for range 8 {
 		assert.NoError(t, <-answers)
@@ -234,34 +235,34 @@ func TestDeadlinesAndContexts(t *testing.T) {
 		assert.Equal(t, task.NotRun, e.Delivery)
 	})
 	t.Run("a context that ends during the run", func(t *testing.T) {
-		m := newMeeting(t)
+		m := testkit.NewMeeting(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		failed := make(chan error, 1)
 		go func() {
-			_, err := p.Sync(ctx, Meet{Addr: m.addr}, task.WithTimeout(patience))
+			_, err := p.Sync(ctx, Meet{Addr: m.Addr}, task.WithTimeout(patience))
 			failed <- err
 		}()
-		g := m.next()
+		g := m.Next()
 		cancel()
 		err := <-failed
 		assert.ErrorIs(t, err, context.Canceled)
 		assert.Equal(t, task.MayHaveRun, callError(t, err).Delivery)
-		g.leave("")
+		g.Leave("")
 	})
 	t.Run("the context's deadline counts", func(t *testing.T) {
-		m := newMeeting(t)
+		m := testkit.NewMeeting(t)
 		ctx, cancel := context.WithTimeout(t.Context(), briefly)
 		defer cancel()
-		_, err := p.Sync(ctx, Meet{Addr: m.addr}, task.WithTimeout(patience))
+		_, err := p.Sync(ctx, Meet{Addr: m.Addr}, task.WithTimeout(patience))
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
-		m.next().leave("")
+		m.Next().Leave("")
 	})
 	t.Run("WithTimeout alone is no context's end", func(t *testing.T) {
-		m := newMeeting(t)
-		_, err := p.Sync(t.Context(), Meet{Addr: m.addr}, task.WithTimeout(briefly))
+		m := testkit.NewMeeting(t)
+		_, err := p.Sync(t.Context(), Meet{Addr: m.Addr}, task.WithTimeout(briefly))
 		assert.ErrorIs(t, err, task.ErrSockTimeout)
 		assert.NotErrorIs(t, err, context.DeadlineExceeded)
-		m.next().leave("")
+		m.Next().Leave("")
 	})
 }
 
@@ -289,29 +290,29 @@ func TestWithCancelEndsTheTask_Row55(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newMeeting(t)
+			m := testkit.NewMeeting(t)
 			ctx, cancel := end(t.Context())
 			defer cancel()
 			failed := make(chan error, 1)
 			go func() {
-				_, err := p.Sync(ctx, Meet{Addr: m.addr, Ctx: true}, task.WithCancel(), task.WithTimeout(patience))
+				_, err := p.Sync(ctx, Meet{Addr: m.Addr, Ctx: true}, task.WithCancel(), task.WithTimeout(patience))
 				failed <- err
 			}()
-			g := m.next()
+			g := m.Next()
 			if name == "by its context" {
 				cancel()
 			}
 			assert.Error(t, <-failed)
-			g.gone(t)
+			g.Gone(t)
 			p.still()
 		})
 	}
 	t.Run("not without it", func(t *testing.T) {
-		m := newMeeting(t)
+		m := testkit.NewMeeting(t)
 		before := p.still()
-		_, err := p.Sync(t.Context(), Meet{Addr: m.addr, Ctx: true}, task.WithTimeout(briefly))
+		_, err := p.Sync(t.Context(), Meet{Addr: m.Addr, Ctx: true}, task.WithTimeout(briefly))
 		require.Error(t, err)
-		m.next().leave("")
+		m.Next().Leave("")
 		assert.Equal(t, before.Success+1, p.still().Success)
 	})
 }
@@ -428,13 +429,13 @@ func TestManyCalls(t *testing.T) {
 
 func TestLeastLoadedWorkerIsChosen(t *testing.T) {
 	p := startPool(t, task.Config{WorkerNum: 3, MaxRunningNum: 2})
-	m := newMeeting(t)
+	m := testkit.NewMeeting(t)
 	perWorker := map[int]int{}
-	var guests []*guest
+	var guests []*testkit.Guest
 	for range 6 {
-		_, err := p.Async(t.Context(), Meet{Addr: m.addr})
+		_, err := p.Async(t.Context(), Meet{Addr: m.Addr})
 		require.NoError(t, err)
-		g := m.next()
+		g := m.Next()
 		perWorker[g.Worker]++
 		guests = append(guests, g)
 	}
@@ -444,7 +445,7 @@ func TestLeastLoadedWorkerIsChosen(t *testing.T) {
 	assert.Equal(t, task.ErrProcessBusy, e.Status)
 	assert.Equal(t, task.NotRun, e.Delivery)
 	for _, g := range guests {
-		g.leave("")
+		g.Leave("")
 	}
 }
 
@@ -468,10 +469,10 @@ func TestBurstWaitsForSlots_Row63(t *testing.T) {
 
 func TestWaitIsBounded(t *testing.T) {
 	p := startPool(t, task.Config{WorkerNum: 1, MaxRunningNum: 1})
-	m := newMeeting(t)
-	_, err := p.Async(t.Context(), Meet{Addr: m.addr})
+	m := testkit.NewMeeting(t)
+	_, err := p.Async(t.Context(), Meet{Addr: m.Addr})
 	require.NoError(t, err)
-	g := m.next()
+	g := m.Next()
 	for name, opts := range map[string][]task.CallOption{
 		"by WithWait":     {task.WithWait(50 * time.Millisecond), task.WithTimeout(patience)},
 		"by the deadline": {task.WithWait(patience), task.WithTimeout(50 * time.Millisecond)},
@@ -479,7 +480,7 @@ func TestWaitIsBounded(t *testing.T) {
 		_, err = p.Sync(t.Context(), Echo{1}, opts...)
 		assert.Equal(t, task.NotRun, callError(t, err).Delivery, name)
 	}
-	g.leave("")
+	g.Leave("")
 }
 
 func TestRegisterPanicsOnASecondType(t *testing.T) {

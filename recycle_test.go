@@ -16,6 +16,7 @@ import (
 
 	"github.com/taskd-go/task"
 	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/internal/testkit"
 )
 
 // A load calls a pool all the time until it is stopped.
@@ -277,15 +278,15 @@ func (p *pool) pids() []int {
 func TestReloadLeavesDrainsInPeace_Row38(t *testing.T) {
 	n := atMost(32)
 	p := startPool(t, task.Config{WorkerNum: n, MaxReplacing: 8})
-	m := newMeeting(t)
+	m := testkit.NewMeeting(t)
 	answers := make(chan error, n)
-	var guests []*guest
+	var guests []*testkit.Guest
 	for range n { // each worker gets one: the others are less loaded
 		go func() {
-			_, err := p.Sync(context.Background(), Meet{Addr: m.addr}, task.WithTimeout(patience))
+			_, err := p.Sync(context.Background(), Meet{Addr: m.Addr}, task.WithTimeout(patience))
 			answers <- err
 		}()
-		guests = append(guests, m.next())
+		guests = append(guests, m.Next())
 	}
 	l := startLoad(p, 4, echo)
 	require.NoError(t, p.Reload(t.Context()))
@@ -296,7 +297,7 @@ func TestReloadLeavesDrainsInPeace_Row38(t *testing.T) {
 	}
 	for _, g := range guests {
 		assert.True(t, alive(g.PID))
-		g.leave("")
+		g.Leave("")
 		assert.NoError(t, <-answers)
 	}
 	eventually(t, func() bool { return len(p.Status()) == n }, func() string { return "old workers stay" })

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/internal/testkit"
 )
 
 // dialHost starts a host of one worker and connects to it.
@@ -56,18 +57,18 @@ func TestAttachingAnewIsPartOfTheCallsTime(t *testing.T) {
 // The workers of a parent that was killed finish what they run, and its caller has the answer.
 func TestAttachingAnewCutsNoCall(t *testing.T) {
 	h, c, _ := dialHost(t)
-	m := newMeeting(t)
+	m := testkit.NewMeeting(t)
 	answer := make(chan error, 1)
 	go func() {
-		_, err := c.Sync(context.Background(), Meet{Addr: m.addr}, task.WithTimeout(patience))
+		_, err := c.Sync(context.Background(), Meet{Addr: m.Addr}, task.WithTimeout(patience))
 		answer <- err
 	}()
-	g := m.next()
+	g := m.Next()
 	require.NoError(t, h.cmd.Process.Kill())
 	h.cmd.Wait()
 	eventually(t, func() bool { return c.Status() == nil }, func() string { return "the pool still shows" })
 	_, err := c.Sync(t.Context(), Echo{1})
 	assert.Equal(t, task.NotRun, callError(t, err).Delivery, err)
-	g.leave("")
+	g.Leave("")
 	assert.NoError(t, <-answer)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/internal/testkit"
 )
 
 // The cases of testdata/vectors/task_pool.json. Those of "selection" are tests
@@ -166,7 +167,7 @@ func TestVectorsAdmission(t *testing.T) {
 			// Two processes choose the only worker at the same moment: neither sees
 			// the other's call in the table, so that the worker itself must decide.
 			p := startPool(t, task.Config{WorkerNum: 1, MaxRunningNum: 1})
-			m := newMeeting(t)
+			m := testkit.NewMeeting(t)
 			callers := []task.Caller{p.Task, dial(t, p), dial(t, p)}
 			const rounds = 20
 			for range rounds {
@@ -176,7 +177,7 @@ func TestVectorsAdmission(t *testing.T) {
 				for _, c := range callers {
 					wg.Go(func() {
 						<-start
-						_, err := c.Async(t.Context(), Meet{Addr: m.addr})
+						_, err := c.Async(t.Context(), Meet{Addr: m.Addr})
 						results <- err
 					})
 				}
@@ -195,23 +196,23 @@ func TestVectorsAdmission(t *testing.T) {
 				}
 				assert.Equal(t, 1, accepted)
 				assert.LessOrEqual(t, p.Status()[0].Running, 1)
-				m.next().leave("")
+				m.Next().Leave("")
 				p.still()
 			}
 			assert.EqualValues(t, rounds, p.still().Success)
 		},
 		"limit_boundary": func(t *testing.T) {
 			p := startPool(t, task.Config{WorkerNum: 1, MaxRunningNum: 2})
-			m := newMeeting(t)
+			m := testkit.NewMeeting(t)
 			for range 2 {
-				_, err := p.Async(t.Context(), Meet{Addr: m.addr})
+				_, err := p.Async(t.Context(), Meet{Addr: m.Addr})
 				require.NoError(t, err)
 			}
-			_, err := p.Async(t.Context(), Meet{Addr: m.addr})
+			_, err := p.Async(t.Context(), Meet{Addr: m.Addr})
 			assert.ErrorIs(t, err, task.ErrProcessBusy)
 			assert.Equal(t, 2, p.Status()[0].Running)
-			m.next().leave("")
-			m.next().leave("")
+			m.Next().Leave("")
+			m.Next().Leave("")
 		},
 		"slot_released_after_failure": func(t *testing.T) {
 			p := startPool(t, task.Config{WorkerNum: 1, MaxRunningNum: 1})
@@ -300,17 +301,17 @@ func TestVectorsTimeouts(t *testing.T) {
 		},
 		"expired_while_running": func(t *testing.T) {
 			p := startPool(t, task.Config{WorkerNum: 1})
-			m := newMeeting(t)
+			m := testkit.NewMeeting(t)
 			failed := make(chan error, 1)
 			go func() {
-				_, err := p.Sync(context.Background(), Meet{Addr: m.addr, Ctx: true}, task.WithTimeout(briefly))
+				_, err := p.Sync(context.Background(), Meet{Addr: m.Addr, Ctx: true}, task.WithTimeout(briefly))
 				failed <- err
 			}()
-			g := m.next()
+			g := m.Next()
 			e := callError(t, <-failed)
 			assert.Equal(t, task.ErrSockTimeout, e.Status)
 			assert.Equal(t, task.MayHaveRun, e.Delivery)
-			g.leave("done")
+			g.Leave("done")
 			assert.EqualValues(t, 1, p.still().Success, "a task that has begun is not cut")
 		},
 		"no_listener": func(t *testing.T) {
@@ -361,16 +362,16 @@ func TestVectorsResults(t *testing.T) {
 		"sync_negative_int": value(Echo{-2}, int64(-2)),
 		"sync_null":         value(Echo{nil}, nil),
 		"async_id": func(t *testing.T) {
-			m := newMeeting(t)
-			id, err := p.Async(t.Context(), Meet{Addr: m.addr})
+			m := testkit.NewMeeting(t)
+			id, err := p.Async(t.Context(), Meet{Addr: m.Addr})
 			require.NoError(t, err)
 			assert.Positive(t, id)
-			g := m.next()
+			g := m.Next()
 			assert.Equal(t, id, g.TaskID)
 			id2, err := p.Async(t.Context(), Echo{1})
 			require.NoError(t, err)
 			assert.Greater(t, id2, id)
-			g.leave("")
+			g.Leave("")
 		},
 		"raise_then_handler_returns": func(t *testing.T) {
 			success, fail := counts(t, func() {
@@ -457,15 +458,15 @@ func TestVectorsLifecycle(t *testing.T) {
 		},
 		"term_busy": func(t *testing.T) {
 			p := startPool(t, task.Config{WorkerNum: 1})
-			m := newMeeting(t)
+			m := testkit.NewMeeting(t)
 			answers := make(chan string, 2)
 			for range 2 {
 				go func() {
-					s, _ := task.As[string](p.Sync(context.Background(), Meet{Addr: m.addr}, task.WithTimeout(patience)))
+					s, _ := task.As[string](p.Sync(context.Background(), Meet{Addr: m.Addr}, task.WithTimeout(patience)))
 					answers <- s
 				}()
 			}
-			guests := []*guest{m.next(), m.next()}
+			guests := []*testkit.Guest{m.Next(), m.Next()}
 			done := make(chan error, 1)
 			go func() { done <- p.Shutdown(context.Background()) }()
 			eventually(t, func() bool {
@@ -475,7 +476,7 @@ func TestVectorsLifecycle(t *testing.T) {
 			_, err := p.Sync(t.Context(), Echo{1})
 			assert.ErrorIs(t, err, task.ErrProcessBusy)
 			for _, g := range guests {
-				g.leave("finished")
+				g.Leave("finished")
 			}
 			assert.Equal(t, "finished", <-answers)
 			assert.Equal(t, "finished", <-answers)
@@ -483,10 +484,10 @@ func TestVectorsLifecycle(t *testing.T) {
 		},
 		"term_with_endless_task": func(t *testing.T) {
 			p := startPool(t, task.Config{WorkerNum: 1, DrainTimeout: 300 * time.Millisecond})
-			m := newMeeting(t)
-			id, err := p.Async(t.Context(), Deaf{m.addr})
+			m := testkit.NewMeeting(t)
+			id, err := p.Async(t.Context(), Deaf{m.Addr})
 			require.NoError(t, err)
-			m.next()
+			m.Next()
 			err = p.Shutdown(t.Context())
 			require.Error(t, err)
 			assert.Contains(t, err.Error(), jsonInt(int(id)), "the lost task is named")

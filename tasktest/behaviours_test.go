@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/internal/testkit"
 	"github.com/taskd-go/task/tasktest"
 )
 
@@ -86,27 +87,27 @@ var behaviours = []behaviour{
 		return words(err) + fmt.Sprint(errors.Is(err, context.Canceled))
 	}, "-7 not run: the call ended before a worker was reached: context canceled"},
 	{"a deadline that passes in the task", one, func(t *testing.T, p pool) string {
-		m := newMeeting(t)
-		defer func() { m.next().leave("") }()
-		return outcome(p.Sync(t.Context(), Meet{Addr: m.addr}, task.WithTimeout(time.Second)))
+		m := testkit.NewMeeting(t)
+		defer func() { m.Next().Leave("") }()
+		return outcome(p.Sync(t.Context(), Meet{Addr: m.Addr}, task.WithTimeout(time.Second)))
 	}, "-7 may have run: the call ended while worker 0 (pid N) had not answered"},
 	{"a caller that cancels", one, func(t *testing.T, p pool) string {
-		m := newMeeting(t)
+		m := testkit.NewMeeting(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		answer := ask(ctx, p, Meet{Addr: m.addr, Ctx: true}, task.WithCancel())
-		g := m.next()
+		answer := ask(ctx, p, Meet{Addr: m.Addr, Ctx: true}, task.WithCancel())
+		g := m.Next()
 		cancel()
-		g.gone(t)
+		g.Gone(t)
 		return <-answer
 	}, "-7 may have run: "},
 	{"a pool that is busy, and waiting", one, func(t *testing.T, p pool) string {
-		m := newMeeting(t)
-		first := ask(t.Context(), p, Meet{Addr: m.addr})
-		g := m.next()
+		m := testkit.NewMeeting(t)
+		first := ask(t.Context(), p, Meet{Addr: m.Addr})
+		g := m.Next()
 		busy := outcome(p.Sync(t.Context(), Echo{1}))
 		waited := outcome(p.Sync(t.Context(), Echo{1}, task.WithWait(20*time.Millisecond)))
 		second := ask(t.Context(), p, Echo{"second"}, task.WithWait(patience))
-		g.leave("first")
+		g.Leave("first")
 		return strings.Join([]string{busy, waited, <-first, <-second}, "|")
 	}, "-2 not run: task process busy: of 1 workers 1 are full and 0 do not accept|-2 not run: task process busy: of 1 workers 1 are full and 0 do not accept, and no slot became free in time|first|second"},
 	{"many", task.Config{WorkerNum: 2, MaxRunningNum: 64}, func(t *testing.T, p pool) string {
@@ -125,9 +126,9 @@ var behaviours = []behaviour{
 		return strings.Join(seen, "|")
 	}, "48|49|-5 ran: one of many|-4 not run: nil is not a task|true <nil>|true <nil>|true <nil>"},
 	{"an asynchronous task", one, func(t *testing.T, p pool) string {
-		m := newMeeting(t)
-		id, err := p.Async(t.Context(), Meet{Addr: m.addr})
-		m.next().leave("")
+		m := testkit.NewMeeting(t)
+		id, err := p.Async(t.Context(), Meet{Addr: m.Addr})
+		m.Next().Leave("")
 		return fmt.Sprint(id, err)
 	}, "1 <nil>"},
 	{"a soft limit", task.Config{WorkerNum: 1, SoftTimeLimit: 20 * time.Millisecond}, failing(Wait{}), "the task's soft time limit has passed"},

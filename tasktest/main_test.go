@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -75,7 +73,7 @@ func (m Meet) Run(ctx context.Context, info task.Info) (any, error) {
 	if m.Ctx {
 		defer context.AfterFunc(ctx, func() { c.Close() })()
 	}
-	fmt.Fprintf(c, "%d\n", info.TaskID)
+	fmt.Fprintf(c, "%d %d %d\n", info.TaskID, info.WorkerIndex, os.Getpid())
 	answer, err := bufio.NewReader(c).ReadString('\n')
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -185,53 +183,6 @@ type Said struct{}
 
 func (Said) Run(context.Context, task.Info) (any, error) {
 	return []int64{said.started.Load(), said.failed.Load()}, nil
-}
-
-// A meeting is where Meet tasks report and wait.
-type meeting struct {
-	t    *testing.T
-	addr string
-	l    *net.UnixListener
-}
-
-type guest struct{ c net.Conn }
-
-func newMeeting(t *testing.T) *meeting {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "m")
-	require.NoError(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	addr := filepath.Join(dir, "m")
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: addr, Net: "unix"})
-	require.NoError(t, err)
-	t.Cleanup(func() { l.Close() })
-	return &meeting{t, addr, l}
-}
-
-// next waits for the next task that runs.
-func (m *meeting) next() *guest {
-	m.t.Helper()
-	m.l.SetDeadline(time.Now().Add(patience))
-	c, err := m.l.Accept()
-	require.NoError(m.t, err, "no task came")
-	_, err = bufio.NewReader(c).ReadString('\n')
-	require.NoError(m.t, err)
-	m.t.Cleanup(func() { c.Close() })
-	return &guest{c}
-}
-
-// leave lets the task go on with answer as its result.
-func (g *guest) leave(answer string) {
-	fmt.Fprintln(g.c, answer)
-	g.c.Close()
-}
-
-// gone waits until the task has ended.
-func (g *guest) gone(t *testing.T) {
-	t.Helper()
-	g.c.SetReadDeadline(time.Now().Add(patience))
-	_, err := g.c.Read(make([]byte, 1))
-	require.ErrorIs(t, err, io.EOF)
 }
 
 // still waits until no task runs and returns the sums. The table has no event for a reader, so this polls.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/internal/testkit"
 	"github.com/taskd-go/task/tasktest"
 )
 
@@ -81,19 +82,19 @@ func call(t *testing.T, c task.Caller, kind string, r task.Runner) error {
 // A death ends the neighbours' calls too, and their tasks count as lost though they go on.
 func TestADeathTakesItsNeighboursAlong(t *testing.T) {
 	p := tasktest.New(t, task.Config{WorkerNum: 1})
-	m := newMeeting(t)
+	m := testkit.NewMeeting(t)
 	neighbour := make(chan error, 1)
 	go func() {
-		_, err := p.Sync(context.Background(), Meet{Addr: m.addr, Ctx: true}, task.WithTimeout(patience))
+		_, err := p.Sync(context.Background(), Meet{Addr: m.Addr, Ctx: true}, task.WithTimeout(patience))
 		neighbour <- err
 	}()
-	g := m.next()
+	g := m.Next()
 	p.Fail(tasktest.DieAfterAccepting, "")
 	callError(t, call(t, p, "sync", Count{}))
 	e := callError(t, <-neighbour)
 	assert.Equal(t, task.ErrSockTimeout, e.Status)
 	assert.Equal(t, task.MayHaveRun, e.Delivery)
-	g.gone(t) // its context ended
+	g.Gone(t) // its context ended
 	_, err := p.Sync(t.Context(), Echo{1}, task.WithWait(patience))
 	require.NoError(t, err)
 	s := still(t, p)
@@ -198,16 +199,16 @@ func TestDial(t *testing.T) {
 // On a connection that many calls share, the one that was not read is NotRun, and only that.
 func TestADeathOnASharedConnection(t *testing.T) {
 	p := tasktest.New(t, task.Config{WorkerNum: 1, MaxRunningNum: 64})
-	m := newMeeting(t)
+	m := testkit.NewMeeting(t)
 	const n = 20
 	others := make(chan error, n)
-	var guests []*guest
+	var guests []*testkit.Guest
 	for range n {
 		go func() {
-			_, err := p.Sync(context.Background(), Meet{Addr: m.addr, Ctx: true}, task.WithTimeout(patience))
+			_, err := p.Sync(context.Background(), Meet{Addr: m.Addr, Ctx: true}, task.WithTimeout(patience))
 			others <- err
 		}()
-		guests = append(guests, m.next())
+		guests = append(guests, m.Next())
 	}
 	p.Fail(tasktest.DieBeforeAccepting, "test.count")
 	e := callError(t, call(t, p, "sync", Count{}))

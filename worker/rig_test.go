@@ -20,6 +20,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/internal/testkit"
 	"github.com/taskd-go/task/protocol"
 	"github.com/taskd-go/task/sharedstate"
 )
@@ -52,7 +53,7 @@ type rig struct {
 	server *Server
 	path   string
 	served chan error
-	log    *syncBuffer
+	log    *testkit.Buffer
 
 	slots   int           // of the worker
 	entered chan Info     // each run of "block" says so
@@ -70,7 +71,7 @@ func newRig(t testing.TB, change func(*rig)) *rig {
 	r := &rig{
 		t:       t,
 		served:  make(chan error, 1),
-		log:     &syncBuffer{},
+		log:     &testkit.Buffer{},
 		slots:   maxRunning,
 		entered: make(chan Info, 1000),
 		gate:    make(chan struct{}),
@@ -375,23 +376,6 @@ func (p *peer) notice(last uint64) {
 	got, ok := protocol.ParseNotice(&r)
 	require.True(p.t, ok, "no notice: %+v %s", r, r.Text())
 	require.Equal(p.t, last, got, "the last id that was read")
-}
-
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 func stacks() string {

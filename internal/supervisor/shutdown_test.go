@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/taskd-go/task/internal/testkit"
 	"github.com/taskd-go/task/sharedstate"
 )
 
@@ -171,7 +172,7 @@ func TestSlowOnEventDropsAndCounts(t *testing.T) {
 }
 
 func TestLoggedOutputIsTagged(t *testing.T) {
-	var buf lockedBuffer
+	var buf testkit.Buffer
 	p := startPool(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&buf, nil)) })
 	pid := p.ask(0, "who")
 	p.ask(0, "print hello")
@@ -181,7 +182,7 @@ func TestLoggedOutputIsTagged(t *testing.T) {
 }
 
 func TestLoggedLinesAreCut(t *testing.T) {
-	var buf lockedBuffer
+	var buf testkit.Buffer
 	logger := slog.New(slog.NewTextHandler(&buf, nil))
 	events := newEventQueue(nil, slog.New(slog.DiscardHandler))
 	o := openOutputs(Config{Logger: logger}, events)
@@ -196,23 +197,6 @@ func TestLoggedLinesAreCut(t *testing.T) {
 	assert.Contains(t, lines[1], "msg=xxxxxxxxxx worker=3")
 	assert.Contains(t, lines[2], "msg=next ")
 	assert.Contains(t, lines[3], `msg="and the last without an end"`)
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 func TestAttachReadsTheTableUntilThePoolEnds(t *testing.T) {
