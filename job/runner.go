@@ -22,6 +22,11 @@ const (
 type Runner struct {
 	Name       string // who, in events
 	Policy     RetryPolicy
+
+	// Backoff, if not nil, is asked for the wait after a failed attempt that shall come again and whose handler gave
+	// none: after a panic, a time-out or a lost process too. Not ok: the Policy's delay.
+	Backoff func(e Envelope) (d time.Duration, ok bool)
+
 	Timeout    time.Duration // <= 0: none
 	Middleware []Middleware  // around every handler, the first outermost, inside the time limit
 	Logger     *slog.Logger  // nil: slog.Default()
@@ -165,11 +170,21 @@ func (r *Runner) retry(d *Decision, delay time.Duration, given bool, err error) 
 		return
 	}
 	if !given {
-		delay = r.Policy.Delay(attempt)
+		delay = r.delay(d.Envelope)
 	}
 	d.Outcome, d.Delay, d.Reason, d.Err = Requeued, delay, reasonOf(err), err
 	d.Envelope = d.Envelope.WithAttempt(min(attempt, Unlimited-1) + 1)
 	d.Envelope.Meta = requeuedMeta(d.Envelope.Meta, r.KeepErrors, attemptError(attempt, d.Reason, err))
+}
+
+// delay is the wait after the failed attempt of e.
+func (r *Runner) delay(e Envelope) time.Duration {
+	if r.Backoff != nil {
+		if d, ok := r.Backoff(e); ok {
+			return max(d, 0)
+		}
+	}
+	return r.Policy.Delay(e.Attempt)
 }
 
 // postpone defers the job, or ends it when that has gone on for too long.

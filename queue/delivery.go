@@ -128,8 +128,27 @@ func (s *session) runnerFor(r row, e job.Envelope) *job.Runner {
 		if layers := own.layers(e); len(layers) > 0 {
 			runner.Middleware = slices.Concat(runner.Middleware, layers)
 		}
+		otherwise := runner.Backoff
+		runner.Backoff = func(e job.Envelope) (time.Duration, bool) {
+			d, ok := s.ownBackoff(own, e)
+			if !ok && otherwise != nil {
+				return otherwise(e)
+			}
+			return d, ok
+		}
 	}
 	return &runner
+}
+
+// ownBackoff is what the job's Backoff method says, if it has one. Not ok when it panics.
+func (s *session) ownBackoff(own supervised, e job.Envelope) (d time.Duration, ok bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.q.logger.Error("queue: Backoff panicked", "jobId", e.JobID, "jobType", e.JobType, "panic", p)
+			d, ok = 0, false
+		}
+	}()
+	return own.backoff(e)
 }
 
 func (s *session) supervisedBy(e job.Envelope) supervised {
@@ -138,8 +157,9 @@ func (s *session) supervisedBy(e job.Envelope) supervised {
 	return own
 }
 
-// interrupt ends the contexts of all handlers.
+// interrupt ends the contexts of all handlers and Failed methods.
 func (s *session) interrupt() {
+	s.uncall(ErrInterrupted)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range s.held {
@@ -198,7 +218,7 @@ func (s *session) failedHook(v verdict) {
 		return
 	}
 	s.calls.Go(func() {
-		ctx, cancel := context.WithTimeout(s.base, hookLimit)
+		ctx, cancel := context.WithTimeout(s.called, hookLimit)
 		defer cancel()
 		runHook(ctx, own, v, s.q)
 	})

@@ -21,8 +21,10 @@ import (
 //	Middleware() []job.Middleware                  layers around it, inside the Runner's
 //
 // Tries and Timeout are asked when the job is pushed and stand in its row; the options Tries and Timeout go before
-// them. Backoff goes before the option Backoff. Failed and Middleware run in the process that supervises the job;
-// Failed has 30 s, and its panic is logged.
+// them. Backoff goes before the option Backoff, except after a lapsed lease. It is asked where the job ran; after a
+// panic, a time limit that the job ignored or the loss of its process it is asked in the process that supervises the
+// job, where Failed and Middleware run too. Failed has 30 s, or until a Shutdown runs out of time. A panic of Failed or
+// Backoff is logged.
 type Job interface {
 	// JobType is the name under which the job's handler is found. It must not depend on the value.
 	JobType() string
@@ -51,6 +53,7 @@ type handlerFor[J Job] struct{}
 // A supervised handler has more to say than what to run: a worker asks it in its own process, wherever it runs.
 type supervised interface {
 	layers(e job.Envelope) []job.Middleware
+	backoff(e job.Envelope) (d time.Duration, ok bool)
 	failed(ctx context.Context, e job.Envelope, err error)
 }
 
@@ -83,6 +86,14 @@ func (handlerFor[J]) layers(e job.Envelope) []job.Middleware {
 		return l.Middleware()
 	}
 	return nil
+}
+
+func (handlerFor[J]) backoff(e job.Envelope) (d time.Duration, ok bool) {
+	b, ok := boundAs[J, backer](e)
+	if !ok {
+		return 0, false
+	}
+	return b.Backoff(e.Attempt), true
 }
 
 func (handlerFor[J]) failed(ctx context.Context, e job.Envelope, failure error) {

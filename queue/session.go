@@ -39,7 +39,9 @@ type session struct {
 	settler  *settler
 	keeping  context.CancelFunc // ends renewals and wakers
 	services sync.WaitGroup
-	calls    sync.WaitGroup // of Failed methods
+	calls    sync.WaitGroup  // of Failed methods
+	called   context.Context // theirs
+	uncall   context.CancelCauseFunc
 
 	control   control
 	restart   int64 // at the beginning
@@ -54,6 +56,7 @@ func newSession(ctx context.Context, w *Worker, limit int, untilEmpty bool) *ses
 		Worker: w, ctx: ctx, base: context.WithoutCancel(ctx), limit: limit, untilEmpty: untilEmpty,
 		storeAt: time.Now().Add(storeEvery), held: map[int64]*delivery{}, changed: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 	}
+	s.called, s.uncall = context.WithCancelCause(s.base)
 	s.settler = newSettler(s)
 	services, cancel := context.WithCancel(s.base)
 	s.keeping = cancel
@@ -244,38 +247,26 @@ func signal(c chan<- struct{}) {
 
 // end waits until what was taken is done and stored, or may wait no longer, and returns the jobs that still run.
 func (s *session) end() (abandoned []string) {
-	grace, house := time.NewTimer(s.grace), time.NewTicker(houseEvery)
-	defer grace.Stop()
+	over, done := s.expiry()
+	defer done()
+	house := time.NewTicker(houseEvery)
 	defer house.Stop()
-	var last <-chan time.Time
-	hurry := (<-chan struct{})(s.hurry)
-	for waiting := true; waiting && !s.idle(); {
+	for over.Err() == nil && !s.idle() {
 		select {
 		case <-s.changed:
-			continue
+		case <-over.Done():
 		case <-house.C: // jobs can be cancelled still
 			ctx, cancel := context.WithTimeout(s.base, min(s.query, houseEvery))
 			if err := s.readControl(ctx); err != nil {
 				s.q.logger.Warn("queue: control table was not read", "worker", s.name, "error", err)
 			}
 			cancel()
-			continue
-		case <-grace.C:
-		case <-hurry:
-		case <-last:
-			waiting = false
-			continue
 		}
-		if last == nil {
-			s.interrupt()
-			last = time.After(lastCall)
-		}
-		hurry = nil
 	}
 	s.settler.close()
 	s.keeping()
 	s.services.Wait()
-	s.calls.Wait()
+	s.awaitHooks(over)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
@@ -283,4 +274,41 @@ func (s *session) end() (abandoned []string) {
 		abandoned = append(abandoned, d.row.idText())
 	}
 	return abandoned
+}
+
+// expiry interrupts handlers and Failed methods when the grace or Shutdown's time is up. Its context ends when they are
+// waited for no longer.
+func (s *session) expiry() (over context.Context, done func()) {
+	over, cancel := context.WithCancel(s.base)
+	go func() {
+		defer cancel()
+		grace := time.NewTimer(s.grace)
+		defer grace.Stop()
+		select {
+		case <-grace.C:
+		case <-s.hurry:
+		case <-over.Done():
+			return
+		}
+		s.interrupt()
+		select {
+		case <-time.After(lastCall):
+		case <-over.Done():
+		}
+	}()
+	return over, cancel
+}
+
+// awaitHooks waits for the Failed methods that run.
+func (s *session) awaitHooks(over context.Context) {
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		s.calls.Wait()
+	}()
+	select {
+	case <-returned:
+	case <-over.Done():
+		s.q.logger.Warn("queue: Failed methods still run", "worker", s.name)
+	}
 }

@@ -136,8 +136,8 @@ func stopped(c <-chan struct{}) bool {
 }
 
 // Shutdown makes all runs of the worker take no more jobs and waits until they have returned. When ctx ends first, the
-// contexts of the jobs that run end; those that return within half a second are given back without an attempt, and
-// the others are named in an *AbandonedError. Later runs of the worker do nothing.
+// contexts of the jobs that run end, and those of Failed methods; jobs that return within half a second are given back
+// without an attempt, and the others are named in an *AbandonedError. Later runs of the worker do nothing.
 func (w *Worker) Shutdown(ctx context.Context) error {
 	w.mu.Lock()
 	w.stopOnce.Do(func() { close(w.stop) })

@@ -278,6 +278,26 @@ var ends = []behaviour{
 		require.NoError(s, err)
 		assert.False(s, took, "after Shutdown")
 	}},
+	{"Shutdown does not wait for a Failed method that does not return_Row23", func(s *stage) {
+		began, release := make(chan context.Context, 1), make(chan struct{})
+		defer close(release)
+		sc := newScript(s, &script{tries: 1, handle: fails, onFail: func(ctx context.Context, _ error) {
+			began <- ctx
+			<-release
+		}})
+		s.pushJob(sc.job("A"))
+		w := s.worker(s.q, scriptedHandlers)
+		wait := s.start(func() error { return w.Work(s.Context(), 0) })
+		hook := receive(s, began, "the Failed method")
+		ctx, cancel := context.WithTimeout(s.Context(), 50*time.Millisecond)
+		defer cancel()
+		begin := time.Now()
+		require.NoError(s, w.Shutdown(ctx), "its job is a dead letter, so nothing is abandoned")
+		assert.Less(s, time.Since(begin), 5*time.Second)
+		require.NoError(s, wait())
+		assert.Equal(s, queue.ErrInterrupted, context.Cause(hook))
+		assert.Len(s, s.failed(), 1)
+	}},
 	{"Shutdown of an idle worker returns at once", func(s *stage) {
 		w := s.worker(s.q, nil, queue.Poll(time.Hour))
 		wait := s.start(func() error { return w.Work(s.Context(), 0) })

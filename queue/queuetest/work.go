@@ -154,6 +154,40 @@ var works = []behaviour{
 		})))
 		assert.Equal(s, job.ReasonTimeout, s.inspect(id).Job.Failures[0].Reason)
 	}},
+	{"a job's Backoff counts after a panic and a time limit that it ignores", func(s *stage) {
+		for name, handle := range map[string]func(ctx context.Context, abandoned <-chan struct{}) error{
+			"panic": func(context.Context, <-chan struct{}) error { panic("at the disco") },
+			"deaf":  func(_ context.Context, abandoned <-chan struct{}) error { <-abandoned; return nil },
+		} {
+			s.Run(name, func(t *testing.T) {
+				s := s.sub(t)
+				abandoned := make(chan struct{})
+				sc := newScript(s, &script{tries: 3, backoff: func(n int) time.Duration { return time.Duration(n) * 7 * time.Second }})
+				sc.handle = func(ctx context.Context, _ string) error { return handle(ctx, abandoned) }
+				id := s.pushJob(sc.job("A"), queue.Timeout(10*time.Millisecond), queue.Backoff(time.Hour))
+				for n := 1; n <= 3; n++ {
+					w := s.worker(s.q, scriptedHandlers, queue.RunWith(&job.Runner{Logger: quiet, OnEvent: func(ev job.Event) {
+						if ev.Kind == job.EventAbandoned {
+							abandoned <- struct{}{}
+						}
+					}}))
+					require.Equal(s, 1, s.drain(w))
+					if n < 3 {
+						assert.Equal(s, s.now+int64(n)*7000, s.inspect(id).Job.AvailableAt.UnixMilli())
+						s.advance(time.Duration(n) * 7 * time.Second)
+					}
+				}
+				assert.Len(s, s.failed(), 1)
+				assert.Equal(s, []int{1, 2}, sc.backoffs, "asked once for each wait, and not where there is none")
+			})
+		}
+	}},
+	{"a Backoff that panics leaves the wait to the row", func(s *stage) {
+		sc := newScript(s, &script{tries: 3, handle: fails, backoff: func(int) time.Duration { panic("backoff") }})
+		id := s.pushJob(sc.job("A"), queue.Backoff(time.Minute))
+		s.drain(s.worker(s.q, scriptedHandlers))
+		assert.Equal(s, s.now+60_000, s.inspect(id).Job.AvailableAt.UnixMilli())
+	}},
 	{"a job of an unknown type is dead, or parked without an attempt_Row73", func(s *stage) {
 		id := s.push(envelope("nobody", "a"), queue.Backoff(3*time.Second))
 		park := s.worker(s.q, nil, queue.OnUnknown(queue.Park))
