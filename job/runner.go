@@ -20,8 +20,8 @@ const (
 // A Runner runs one delivery of a job and decides what becomes of it. Its fields must not change once it is in use;
 // its methods are safe for concurrent use. The zero value is a Runner with the default policy and no time limit.
 type Runner struct {
-	Name       string // who, in events
-	Policy     RetryPolicy
+	Name   string // who, in events
+	Policy RetryPolicy
 
 	// Backoff, if not nil, is asked for the wait after a failed attempt that shall come again and whose handler gave
 	// none: after a panic, a time-out or a lost process too. Not ok: the Policy's delay.

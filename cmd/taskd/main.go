@@ -51,6 +51,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if errors.As(err, &own) && own.advice != "" {
 		fmt.Fprintln(stderr, own.advice)
 	}
+	if errors.Is(err, queue.ErrSchema) { // although every command migrates
+		fmt.Fprintln(stderr, "A table prefix has one set of tables: give --jobs-table and --failed-table as at its first use, or another --table-prefix.")
+	}
 	return code
 }
 

@@ -20,6 +20,9 @@ or dsn in the config file, of which "taskd --help" tells. Without any it is the 
 taskd/queue.db in $XDG_DATA_HOME, or in ~/.local/share. The tables are made at the first use,
 and updated by the first use of a newer taskd.
 
+Programs with queues of their own share a database by --table-prefix. A prefix has one set of
+tables: name it, and --jobs-table and --failed-table where they are other ones, always alike.
+
 The names that programs know are understood too: QUEUE_NAME, or default_queue in the section
 [queue] of the file, is the queue of push and work without --queue; QUEUE_DB_CONNECTION, or
 drivers.database.connection there, names an entry of the file's section [connections].
@@ -39,9 +42,7 @@ func newQueue(file *configFile) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	flags := cmd.PersistentFlags()
-	add(flags, (*word)(&at.dsn), "", dsnFlag, "the database (default: an SQLite file)")
-	at.flag = flags.Lookup(dsnFlag)
+	at.addFlags(cmd.PersistentFlags())
 	cmd.AddCommand(newWork(&at), newPush(&at), newSize(&at), newClear(&at), newList(&at), newInspect(&at), newFailed(&at),
 		newRetry(&at), newPrune(&at), newPause(&at), newResume(&at), newRestart(&at), newCancel(&at), newMigrate(&at))
 	return cmd

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -21,9 +22,19 @@ import (
 
 // A target says which database is meant.
 type target struct {
-	dsn  string
-	flag *pflag.Flag // that of dsn
-	file *configFile
+	dsn    string
+	flag   *pflag.Flag // that of dsn
+	tables queue.Tables
+	file   *configFile
+}
+
+// addFlags adds the flags that every command has.
+func (at *target) addFlags(flags *pflag.FlagSet) {
+	add(flags, (*word)(&at.dsn), "", dsnFlag, "the database (default: an SQLite file)")
+	at.flag = flags.Lookup(dsnFlag)
+	add(flags, (*word)(&at.tables.Prefix), "", "table-prefix", "put before the names of all tables (default: nothing)")
+	add(flags, (*word)(&at.tables.Jobs), "", "jobs-table", "name of the table of jobs, without the prefix (default: jobs)")
+	add(flags, (*word)(&at.tables.Failed), "", "failed-table", "the same of dead letters (default: failed_jobs)")
 }
 
 // A database is an open one, with the tables in it.
@@ -32,6 +43,7 @@ type database struct {
 	waker   queue.Waker // nil: none
 	sql     *sql.DB
 	dialect queue.Dialect
+	tables  queue.Tables
 	applied int // migrations, by the opening
 	close   func() error
 }
@@ -51,7 +63,19 @@ func (at *target) open(ctx context.Context) (*database, error) {
 }
 
 func (at *target) connect(ctx context.Context) (*database, error) {
-	dsn, by, err := at.find()
+	settings, err := at.file.settings()
+	if err != nil {
+		return nil, err
+	}
+	tables := queue.Tables{
+		Prefix: at.tables.Prefix,
+		Jobs:   cmp.Or(at.tables.Jobs, settings.Tables.Jobs),
+		Failed: cmp.Or(at.tables.Failed, settings.Tables.Failed),
+	}
+	if err := tables.Check(); err != nil {
+		return nil, err
+	}
+	dsn, by, err := at.find(settings)
 	if err != nil {
 		return nil, err
 	}
@@ -62,28 +86,24 @@ func (at *target) connect(ctx context.Context) (*database, error) {
 		if err != nil {
 			return nil, err
 		}
-		return openSQLite(ctx, path)
+		return openSQLite(ctx, path, tables)
 	case "sqlite":
 		path := strings.TrimPrefix(rest, "//")
 		if path == "" {
 			return nil, usagef("%s: want a path behind sqlite:", by)
 		}
-		return openSQLite(ctx, path)
+		return openSQLite(ctx, path, tables)
 	case "postgres", "postgresql":
-		return openPostgres(ctx, dsn)
+		return openPostgres(ctx, dsn, tables)
 	case "mysql":
-		return openMySQL(ctx, dsn)
+		return openMySQL(ctx, dsn, tables)
 	default: // the text may hold a password
 		return nil, usagef("%s: want sqlite:/path/file.db, postgres://… or mysql://…", by)
 	}
 }
 
 // find is the name of the database, and who said so. What stands in the environment goes before the file.
-func (at *target) find() (dsn, by string, err error) {
-	settings, err := at.file.settings()
-	if err != nil {
-		return "", "", err
-	}
+func (at *target) find(settings queue.Config) (dsn, by string, err error) {
 	inFile := at.flag.Annotations[fileSays] != nil
 	if at.dsn != "" && (!inFile || os.Getenv(connectionVariable) == "") {
 		return at.dsn, strings.TrimRight(saidBy(at.flag), " ="), nil
@@ -116,31 +136,31 @@ func defaultFile() (string, error) {
 	return filepath.Join(dir, "queue.db"), nil
 }
 
-func openSQLite(ctx context.Context, path string) (*database, error) {
+func openSQLite(ctx context.Context, path string, t queue.Tables) (*database, error) {
 	db, err := sqlite.Open(ctx, path, sqlite.Normal)
 	if err != nil {
 		return nil, err
 	}
-	q, err := db.Queue()
-	return &database{queue: q, waker: db.Waker(), sql: db.Write, dialect: queue.SQLite, close: db.Close}, err
+	q, err := db.Queue(queue.WithTables(t))
+	return &database{queue: q, waker: db.Waker(), sql: db.Write, dialect: queue.SQLite, tables: t, close: db.Close}, err
 }
 
-func openPostgres(ctx context.Context, dsn string) (*database, error) {
+func openPostgres(ctx context.Context, dsn string, t queue.Tables) (*database, error) {
 	db, err := postgres.Open(ctx, dsn)
 	if err != nil {
 		return nil, err
 	}
-	q, err := db.Queue(queue.Tables{})
-	return &database{queue: q, waker: db.Waker(queue.Tables{}), sql: db.SQL, dialect: queue.PostgreSQL, close: db.Close}, err
+	q, err := db.Queue(t)
+	return &database{queue: q, waker: db.Waker(t), sql: db.SQL, dialect: queue.PostgreSQL, tables: t, close: db.Close}, err
 }
 
-func openMySQL(ctx context.Context, dsn string) (*database, error) {
+func openMySQL(ctx context.Context, dsn string, t queue.Tables) (*database, error) {
 	db, err := mysql.Open(ctx, dsn)
 	if err != nil {
 		return nil, err
 	}
-	q, err := mysql.Queue(db)
-	return &database{queue: q, sql: db, dialect: queue.MySQL, close: db.Close}, err
+	q, err := mysql.Queue(db, queue.WithTables(t))
+	return &database{queue: q, sql: db, dialect: queue.MySQL, tables: t, close: db.Close}, err
 }
 
 // migrated applies what the database lacks. Where two do so at once, one can fail for the other's sake; it
@@ -148,12 +168,12 @@ func openMySQL(ctx context.Context, dsn string) (*database, error) {
 func migrated(ctx context.Context, db *database) (applied int, err error) {
 	const tries = 5
 	for try := 1; ; try++ {
-		pending, err := migrate.Pending(ctx, db.sql, db.dialect, queue.Tables{})
+		pending, err := migrate.Pending(ctx, db.sql, db.dialect, db.tables)
 		if err == nil && !pending {
 			return applied, nil
 		}
 		if err == nil {
-			if applied, err = migrate.Up(ctx, db.sql, db.dialect, queue.Tables{}); err == nil {
+			if applied, err = migrate.Up(ctx, db.sql, db.dialect, db.tables); err == nil {
 				return applied, nil
 			}
 		}

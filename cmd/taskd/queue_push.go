@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,13 +20,13 @@ import (
 type pushing struct {
 	queue                   string
 	delay, backoff, timeout time.Duration
-	tries                   int
+	tries, priority         int
 	unique                  string
 	json                    bool
 }
 
 func newPush(at *target) *cobra.Command {
-	p := pushing{queue: job.DefaultQueue, tries: 5}
+	p := pushing{queue: job.DefaultQueue, tries: 5, priority: 1}
 	cmd := &cobra.Command{
 		Use:   "push TYPE [JSON]",
 		Short: "Put a job into a queue and print its id",
@@ -38,7 +40,8 @@ With --unique one job of its type has the key at a time, from its push until it 
 cancelled or dead; a push meanwhile fails with exit code 1 and names that job.`,
 		Example: `  taskd queue push exec '{"argv": ["backup", "/srv"]}' --tries 3 --backoff 1m --timeout 1h
   taskd queue push http '{"url": "https://example.org/hook", "body": {"n": 1}}'
-  echo '{"argv": ["make"]}' | taskd queue push exec - --delay 10m --unique build`,
+  echo '{"argv": ["make"]}' | taskd queue push exec - --delay 10m --unique build
+  taskd queue push http '{"url": "https://example.org/alarm"}' --priority urgent`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := at.file.defaultQueue(cmd.Flags().Lookup("queue")); err != nil {
@@ -64,6 +67,7 @@ cancelled or dead; a push meanwhile fails with exit code 1 and names that job.`,
 	flags := cmd.Flags()
 	flags.Var((*word)(&p.queue), "queue", "the queue; QUEUE_NAME in the environment")
 	flags.Var(duration{&p.delay, unlimitedDelay}, "delay", "not before this has passed; less than 0 counts as 0")
+	flags.Var((*priority)(&p.priority), "priority", "low, normal, high or urgent, or 0 to 3: in its queue a higher one goes first")
 	flags.Var(count{&p.tries, 1, math.MaxInt32}, "tries", "how often it runs at most")
 	flags.Var(duration{&p.backoff, notNegative}, "backoff", "wait after each failure (default: the worker's growing delay)")
 	flags.Var(duration{&p.timeout, positive}, "timeout", "limit of each run (default: the worker's)")
@@ -71,6 +75,23 @@ cancelled or dead; a push meanwhile fails with exit code 1 and names that job.`,
 	flags.BoolVar(&p.json, "json", false, "print JSON")
 	return cmd
 }
+
+// A priority has a name and a number.
+type priority int
+
+var priorities = []string{"low", "normal", "high", "urgent"}
+
+func (p *priority) Set(s string) error {
+	for n, name := range priorities {
+		if s == name || s == strconv.Itoa(n) {
+			*p = priority(n)
+			return nil
+		}
+	}
+	return errors.New("want low, normal, high or urgent, or a number from 0 to 3")
+}
+func (p *priority) String() string { return priorities[*p] }
+func (*priority) Type() string     { return "priority" }
 
 func unlimitedDelay(time.Duration) (bool, string) { return true, "of any sign" }
 
@@ -97,7 +118,7 @@ func (p *pushing) envelope(cmd *cobra.Command, args []string) (job.Envelope, err
 }
 
 func (p *pushing) options(cmd *cobra.Command) []queue.PushOption {
-	options := []queue.PushOption{queue.On(p.queue), queue.Delay(p.delay), queue.Timeout(p.timeout)}
+	options := []queue.PushOption{queue.On(p.queue), queue.Delay(p.delay), queue.Timeout(p.timeout), queue.Priority(p.priority)}
 	if cmd.Flags().Changed("tries") {
 		options = append(options, queue.Tries(p.tries))
 	}

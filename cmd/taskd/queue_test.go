@@ -322,11 +322,12 @@ func TestPruneRemovesOldDeadLetters(t *testing.T) {
 
 func TestPushedSettingsAreKept(t *testing.T) {
 	j := newJobs(t)
-	id := j.push("true", "--queue", "mail", "--tries", "7", "--backoff", "2s", "--timeout", "3s", "--delay", "1h", "--unique", "k")
+	id := j.push("true", "--queue", "mail", "--tries", "7", "--backoff", "2s", "--timeout", "3s", "--delay", "1h", "--unique", "k", "--priority", "high")
 	got := j.inspect(id).Job
 	assert.Equal(t, "mail", got.Queue)
 	assert.Equal(t, "delayed", got.State)
 	assert.Equal(t, 7, got.MaxAttempts)
+	assert.Equal(t, 2, got.Priority)
 	assert.Equal(t, "2s", got.Backoff.String())
 	assert.Equal(t, "3s", got.Timeout.String())
 	assert.Contains(t, j.ok("inspect", id), "state        delayed")
@@ -334,6 +335,55 @@ func TestPushedSettingsAreKept(t *testing.T) {
 	code, _, stderr := j.run("push", "exec", "{}", "--unique", "k")
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, stderr, "taken by job "+id)
+}
+
+func TestAnUrgentJobGoesFirst(t *testing.T) {
+	j := newJobs(t)
+	log := filepath.Join(j.dir, "log")
+	for _, level := range []string{"low", "normal", "high", "urgent", "0", "1", "2", "3"} {
+		j.push("echo "+level+" >> "+log, "--priority", level)
+	}
+	j.work("--once", "--concurrency", "1")
+	text, err := os.ReadFile(log)
+	require.NoError(t, err)
+	assert.Equal(t, "urgent 3 high 2 normal 1 low 0", strings.Join(strings.Fields(string(text)), " "))
+}
+
+func TestQueuesOfOtherTablesShareADatabase(t *testing.T) {
+	j := newJobs(t)
+	for i, own := range [][]string{nil, {"--table-prefix", "app_"}, {"--table-prefix", "own_", "--jobs-table", "work", "--failed-table", "dead"}} {
+		tables := func(args ...string) []string { return append(args, own...) }
+		assert.Equal(t, "1 migrations applied", j.ok(tables("migrate")...), "%d", i)
+		assert.Equal(t, "1", j.push("exit 3", tables("--tries", "1")...))
+		var size struct{ Size int }
+		j.read(&size, tables("size")...)
+		assert.Equal(t, 1, size.Size)
+		assert.Contains(t, j.ok(tables("list")...), "exec")
+		assert.Contains(t, j.ok(tables("inspect", "1")...), "exec")
+		assert.Equal(t, totals{Dead: 1}, j.work(tables("--once")...))
+		require.Len(t, j.failed(own...), 1)
+		j.ok(tables("retry", "1")...)
+		j.ok(tables("pause")...)
+		assert.Equal(t, totals{}, j.work(tables("--once")...))
+		j.ok(tables("resume")...)
+		j.ok(tables("restart")...)
+		j.ok(tables("cancel", "1")...)
+		assert.Equal(t, "0 jobs removed", j.ok(tables("clear", "--yes")...))
+		assert.Equal(t, "0 dead letters removed", j.ok(tables("prune", "--older-than", "0")...))
+		j.push("true", tables()...)
+	}
+	assert.Equal(t, 1, j.size().Size)
+	t.Setenv("TASKD_TABLE_PREFIX", "app_")
+	j.push("true")
+	assert.Equal(t, 2, j.size().Size)
+	path := writeConfig(t, "table-prefix = 'none_'\n[queue.drivers.database]\njobs_table = 'work'\nfailed_table = 'dead'\n")
+	var third struct{ Size int }
+	j.read(&third, "size", "--config", path, "--table-prefix", "own_")
+	assert.Equal(t, 1, third.Size, "the flag goes before the variable, and that before the file")
+
+	code, _, stderr := j.run("size", "--jobs-table", "others")
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, stderr, "A table prefix has one set of tables")
 }
 
 func TestAPayloadComesFromStandardInput(t *testing.T) {

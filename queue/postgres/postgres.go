@@ -2,6 +2,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -47,7 +48,7 @@ func (db *DB) Queue(t queue.Tables, opts ...queue.Option) (*queue.Queue, error) 
 func (db *DB) Close() error { return db.SQL.Close() }
 
 // Channel is where pushes into these tables are announced.
-func Channel(t queue.Tables) string { return t.Prefix + t.Jobs + "_queue" }
+func Channel(t queue.Tables) string { return t.Prefix + cmp.Or(t.Jobs, "jobs") + "_queue" }
 
 // Waker listens for pushes on a connection of its own, outside the pool.
 func (db *DB) Waker(t queue.Tables) queue.Waker { return waker{db.config, Channel(t)} }
