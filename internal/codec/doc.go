@@ -7,5 +7,5 @@
 // inline, noinline, alias and as_array; intern is refused. Types that implement the
 // library's CustomEncoder, Marshaler and their counterparts, or those of package encoding,
 // are encoded and decoded by the library. What msgpack.Register knows of a type without such
-// methods has no effect on decoding.
+// methods has no effect on decoding, nor on encoding where the library takes no part.
 package codec

@@ -21,6 +21,9 @@ func Append(dst []byte, v any) (out []byte, err error) {
 			out, err = dst, fmt.Errorf("encode %T: panic: %v", v, p)
 		}
 	}()
+	if out, ok := appendPlain(dst, v); ok {
+		return out, nil
+	}
 	rv, own, err := encodable(v)
 	if err != nil {
 		return dst, fmt.Errorf("encode %T: %w", v, err)

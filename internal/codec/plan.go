@@ -21,6 +21,7 @@ type plan struct {
 	encodes   bool // it has an encoder of its own
 	own       bool // it, or a type inside it, has one
 	open      bool // its values may nest without bound: it holds an interface or itself
+	plain     bool // isPlain
 	key, elem *plan
 	list      []*field // a struct's, in order
 	fields    map[string]*field
@@ -77,6 +78,7 @@ func (b *builder) plan(t reflect.Type) *plan {
 	if !p.encodes || !p.decodes {
 		b.parts(p)
 	}
+	p.plain = p.isPlain()
 	b.done[p] = true
 	return p
 }

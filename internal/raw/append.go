@@ -27,13 +27,19 @@ func AppendUint(dst []byte, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, 0xcf), n)
 }
 
-// AppendInt appends n, small numbers in one byte.
+// AppendInt appends the shortest form of n.
 func AppendInt(dst []byte, n int64) []byte {
 	switch {
 	case n >= 0:
 		return AppendUint(dst, uint64(n))
 	case n >= -32:
 		return append(dst, byte(n))
+	case n >= math.MinInt8:
+		return append(dst, 0xd0, byte(n))
+	case n >= math.MinInt16:
+		return binary.BigEndian.AppendUint16(append(dst, 0xd1), uint16(n))
+	case n >= math.MinInt32:
+		return binary.BigEndian.AppendUint32(append(dst, 0xd2), uint32(n))
 	}
 	return binary.BigEndian.AppendUint64(append(dst, 0xd3), uint64(n))
 }
@@ -59,6 +65,19 @@ func AppendStr[S []byte | string](dst []byte, s S) []byte {
 		dst = binary.BigEndian.AppendUint32(append(dst, 0xdb), uint32(n))
 	}
 	return append(dst, s...)
+}
+
+// AppendBin appends b as bin.
+func AppendBin(dst, b []byte) []byte {
+	switch n := len(b); {
+	case n <= math.MaxUint8:
+		dst = append(dst, 0xc4, byte(n))
+	case n <= math.MaxUint16:
+		dst = binary.BigEndian.AppendUint16(append(dst, 0xc5), uint16(n))
+	default:
+		dst = binary.BigEndian.AppendUint32(append(dst, 0xc6), uint32(n))
+	}
+	return append(dst, b...)
 }
 
 // AppendArrayHead appends the head of an array of n elements, at most 15.
