@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -255,131 +253,6 @@ func TestDeadLetterFileStaysWholeWhenAWriteFails(t *testing.T) {
 	store.file = good
 	require.NoError(t, store.Close())
 	assert.Equal(t, []string{"a"}, jobs(t, openFileAt(t, path), ""))
-}
-
-func TestReplayRemovesAfterPublishing(t *testing.T) {
-	for _, kind := range storeKinds {
-		t.Run(kind.name, func(t *testing.T) {
-			store := kind.open(t)
-			id := put(t, store, letter("a", ""))
-			ctx, cancel := context.WithCancel(t.Context())
-			n, err := Replay(ctx, store, func(context.Context, Envelope) error {
-				_, err := store.Get(t.Context(), id)
-				assert.NoError(t, err, "until it is published it is a dead letter")
-				cancel() // too late to keep the letter: it was published
-				return nil
-			}, Filter{Limit: 5})
-			require.NoError(t, err)
-			assert.Equal(t, 1, n)
-			assert.Empty(t, jobs(t, store, ""))
-		})
-	}
-}
-
-func TestReplayChooses(t *testing.T) {
-	at := func(d DeadLetter, unix int64) DeadLetter { d.At = unix; return d }
-	timeout := letter("b", "sms")
-	timeout.Reason = ReasonTimeout
-	letters := []DeadLetter{at(letter("a", "mail"), 100), at(timeout, 200), at(letter("c", "mail"), 300)}
-	for i := range letters {
-		letters[i].ID = "id-" + letters[i].Job.JobID
-	}
-	tests := []struct {
-		name   string
-		filter Filter
-		want   []string
-	}{
-		{"one by default", Filter{}, []string{"a"}},
-		{"all", Filter{Limit: 10}, []string{"a", "b", "c"}},
-		{"a queue", Filter{Queue: "sms", Limit: 10}, []string{"b"}},
-		{"types", Filter{Types: []string{"type.c", "type.b"}, Limit: 10}, []string{"b", "c"}},
-		{"a reason", Filter{Reasons: []Reason{ReasonTimeout}, Limit: 10}, []string{"b"}},
-		{"a time", Filter{Since: time.Unix(200, 0), Until: time.Unix(300, 0), Limit: 10}, []string{"b"}},
-		{"ids, all of them", Filter{IDs: []string{"id-c", "id-a"}}, []string{"c", "a"}},
-		{"ids, limited", Filter{IDs: []string{"id-c", "id-a"}, Limit: 1}, []string{"c"}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			store := NewMemoryDeadLetters()
-			for _, d := range letters {
-				put(t, store, d)
-			}
-			var replayed []string
-			n, err := Replay(t.Context(), store, func(_ context.Context, e Envelope) error {
-				replayed = append(replayed, e.JobID)
-				return nil
-			}, tt.filter)
-			require.NoError(t, err)
-			assert.Equal(t, tt.want, replayed)
-			assert.Equal(t, len(tt.want), n)
-		})
-	}
-	_, err := Replay(t.Context(), NewMemoryDeadLetters(), nil, Filter{IDs: []string{"nobody"}})
-	assert.ErrorIs(t, err, ErrNoDeadLetter)
-}
-
-func TestReplayKeepsToItsRate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := NewMemoryDeadLetters()
-		for i := range 11 {
-			put(t, store, letter(fmt.Sprint(i), ""))
-		}
-		start := time.Now()
-		n, err := Replay(t.Context(), store, func(context.Context, Envelope) error { return nil }, Filter{Limit: 100, Rate: 5})
-		require.NoError(t, err)
-		assert.Equal(t, 11, n)
-		assert.Equal(t, 2*time.Second, time.Since(start))
-
-		put(t, store, letter("late", ""))
-		put(t, store, letter("later", ""))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		n, err = Replay(ctx, store, func(context.Context, Envelope) error { return nil }, Filter{Limit: 100, Rate: 0.001})
-		assert.ErrorIs(t, err, context.DeadlineExceeded)
-		assert.Equal(t, 1, n)
-	})
-}
-
-func TestReplayCountsAndRemembers(t *testing.T) {
-	store := NewMemoryDeadLetters()
-	put(t, store, letter("a", ""))
-	r := &Runner{Logger: slog.New(slog.DiscardHandler)}
-	for round := 1; round <= 3; round++ {
-		_, err := Replay(t.Context(), store, func(ctx context.Context, e Envelope) error {
-			assert.Equal(t, 1, e.Attempt)
-			assert.Equal(t, number(int64(round)), e.Meta[MetaReplays])
-			_, err := r.Run(ctx, answering(Fail(fmt.Errorf("round %d", round))), e, nil, BuryIn(store, ""))
-			return err
-		}, Filter{})
-		require.NoError(t, err)
-		page, _, err := store.Page(t.Context(), "", "", 10)
-		require.NoError(t, err)
-		require.Len(t, page, 1, "the letter that came during the replay stays")
-		assert.Equal(t, round, page[0].Replays)
-		assert.Len(t, page[0].Attempts, round+1)
-	}
-}
-
-func TestReplaySetsAsideWhatThePublisherCannotEncode(t *testing.T) {
-	store := NewMemoryDeadLetters()
-	put(t, store, RawDeadLetter("", []byte("no envelope"), errors.New("not json")))
-	bad := letter("bad", "")
-	bad.Job.Payload = []byte(`"text"`)
-	id := put(t, store, bad)
-	put(t, store, letter("good", ""))
-	var events []EventKind
-	n, err := Replay(t.Context(), store, func(_ context.Context, e Envelope) error {
-		_, err := e.Encode()
-		return err
-	}, Filter{Limit: 10, OnEvent: func(ev Event) { events = append(events, ev.Kind) }})
-	var broken *BrokenError
-	require.ErrorAs(t, err, &broken)
-	assert.Len(t, broken.IDs, 2)
-	assert.Equal(t, 1, n)
-	assert.Equal(t, []EventKind{EventSetAside, EventReplayed}, events)
-	got, err := store.Get(t.Context(), id)
-	require.NoError(t, err)
-	assert.Contains(t, got.Broken, "payload")
 }
 
 func TestConfigBuild(t *testing.T) {
