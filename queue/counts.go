@@ -3,9 +3,15 @@ package queue
 import (
 	"context"
 	"database/sql"
+	"strconv"
+	"strings"
 )
 
-// Counts are the jobs of a queue by state. Dead letters are none of them.
+// MaxCount is how far Counts counts the jobs of one state: a number of MaxCount means that there are so many or more.
+// It bounds what a look at a deep queue costs.
+const MaxCount = 10_000
+
+// Counts are the jobs of a queue by state, each up to MaxCount. Dead letters are none of them.
 type Counts struct {
 	Ready    int64 `json:"ready"`    // due
 	Delayed  int64 `json:"delayed"`  // not due yet
@@ -15,66 +21,96 @@ type Counts struct {
 // Size is all of them.
 func (c Counts) Size() int64 { return c.Ready + c.Delayed + c.Reserved }
 
-// Counts counts the jobs of a queue; "" is every queue.
+// AtLeast reports whether a state reached MaxCount, so that there may be more jobs than Counts says.
+func (c Counts) AtLeast() bool { return max(c.Ready, c.Delayed, c.Reserved) >= MaxCount }
+
+// Counts counts the jobs of a queue; "" is every queue. A state of which there are MaxCount or more is MaxCount, and
+// what it costs does not grow beyond that.
 func (q *Queue) Counts(ctx context.Context, queue string) (c Counts, err error) {
 	if q.sync != nil {
 		return c, nil
 	}
-	and, args := "", []any{}
-	if queue != "" {
-		and, args = " AND queue = ?", []any{queue}
-	}
-	free := "SELECT COUNT(*), COALESCE(SUM(CASE WHEN available_at > {now} THEN 1 ELSE 0 END), 0) FROM {jobs} WHERE reserved_token IS NULL" + and
-	err = q.each(ctx, q.read, free, args, func(rows *sql.Rows) error { return rows.Scan(&c.Ready, &c.Delayed) })
-	if err != nil {
+	var now int64 // one for all, so that no job is between two
+	if err := q.each(ctx, q.read, "SELECT {now}", nil, func(rows *sql.Rows) error { return rows.Scan(&now) }); err != nil {
 		return Counts{}, err
 	}
-	c.Ready -= c.Delayed
-	reserved := "SELECT COUNT(*) FROM {jobs} WHERE reserved_token IS NOT NULL" + and
-	err = q.each(ctx, q.read, reserved, args, func(rows *sql.Rows) error { return rows.Scan(&c.Reserved) })
+	if err := q.countFree(ctx, queue, now, &c); err != nil {
+		return Counts{}, err
+	}
+	cond, args := "", []any{}
+	if queue != "" {
+		cond, args = " AND queue = ?", []any{queue}
+	}
+	// After the others: a job that is taken meanwhile is counted twice rather than not at all.
+	reserved := "SELECT COUNT(*) FROM (SELECT 1 FROM {jobs} WHERE reserved_token IS NOT NULL AND lease_until IS NOT NULL" + cond + " LIMIT ?) c"
+	err = q.each(ctx, q.read, reserved, append(args, MaxCount), func(rows *sql.Rows) error { return rows.Scan(&c.Reserved) })
 	return c, err
 }
 
-// Size is the number of jobs of a queue, whatever their state; "" is every queue.
+// countFree adds the jobs of a queue, or of every queue, that are not reserved.
+func (q *Queue) countFree(ctx context.Context, queue string, now int64, c *Counts) error {
+	if queue != "" {
+		return q.countQueue(ctx, queue, now, c)
+	}
+	for min(c.Ready, c.Delayed) < MaxCount {
+		next, found, err := q.nextQueue(ctx, queue)
+		if err != nil || !found {
+			return err
+		}
+		if err := q.countQueue(ctx, next, now, c); err != nil {
+			return err
+		}
+		queue = next
+	}
+	return nil
+}
+
+// nextQueue is the first queue after one, by name, that has a job which is not reserved.
+func (q *Queue) nextQueue(ctx context.Context, after string) (name string, found bool, err error) {
+	statement := "SELECT queue FROM {jobs} WHERE reserved_token IS NULL AND queue > ? ORDER BY queue LIMIT 1"
+	err = q.each(ctx, q.read, statement, []any{after}, func(rows *sql.Rows) error {
+		found = true
+		return rows.Scan(&name)
+	})
+	return name, found, err
+}
+
+// countQueue adds the jobs of one queue that are not reserved.
+func (q *Queue) countQueue(ctx context.Context, queue string, now int64, c *Counts) error {
+	var args []any
+	for range maxPriority + 1 {
+		args = append(args, queue, now, MaxCount-c.Ready, queue, now, MaxCount-c.Delayed)
+	}
+	err := q.each(ctx, q.read, freeCounts, args, func(rows *sql.Rows) error {
+		var delayed bool
+		var n int64
+		err := rows.Scan(&delayed, &n)
+		if delayed {
+			c.Delayed += n
+		} else {
+			c.Ready += n
+		}
+		return err
+	})
+	c.Ready, c.Delayed = min(c.Ready, MaxCount), min(c.Delayed, MaxCount)
+	return err
+}
+
+// freeCounts counts each level of a queue in a range of the claim's index. For each level it takes the queue, the time
+// and the limit of the due rows, and then those of the others.
+var freeCounts = func() string {
+	var counts []string
+	for p := range maxPriority + 1 {
+		level := " FROM {jobs} WHERE queue = ? AND priority = " + strconv.Itoa(p) + " AND reserved_token IS NULL AND available_at "
+		for delayed, comparison := range []string{"<=", ">"} {
+			counts = append(counts, "SELECT "+strconv.Itoa(delayed)+", COUNT(*) FROM (SELECT 1"+level+comparison+" ? LIMIT ?) c"+strconv.Itoa(delayed)+strconv.Itoa(p))
+		}
+	}
+	return strings.Join(counts, " UNION ALL ")
+}()
+
+// Size is the number of jobs of a queue, whatever their state, each state up to MaxCount; "" is every queue.
 func (q *Queue) Size(ctx context.Context, queue string) (int64, error) {
 	c, err := q.Counts(ctx, queue)
 	return c.Size(), err
-}
-
-// clearChunk bounds how long one statement of Clear or Prune holds its locks.
-const clearChunk = 1000
-
-// Clear removes the jobs of a queue ("" is every queue) that no worker has, and says how many those were. Dead letters
-// stay.
-func (q *Queue) Clear(ctx context.Context, queue string) (n int64, err error) {
-	if q.sync != nil {
-		return 0, nil
-	}
-	cond, args := "reserved_token IS NULL", []any{}
-	if queue != "" {
-		cond, args = "queue = ? AND "+cond, []any{queue}
-	}
-	return q.deleteInChunks(ctx, "{jobs}", cond, args)
-}
-
-// deleteInChunks deletes the rows of a condition, the first id first.
-func (q *Queue) deleteInChunks(ctx context.Context, table, cond string, args []any) (n int64, err error) {
-	statement := "DELETE FROM " + table + " WHERE id IN (SELECT id FROM (SELECT id FROM " + table + " WHERE " + cond +
-		" ORDER BY id LIMIT ?) c) AND " + cond
-	args = append(append(append([]any{}, args...), clearChunk), args...)
-	for {
-		var deleted int64
-		err := q.inTx(ctx, func(tx *sql.Tx) error {
-			result, err := q.exec(ctx, tx, statement, args...)
-			if err != nil {
-				return err
-			}
-			deleted, err = result.RowsAffected()
-			return err
-		})
-		n += deleted
-		if err != nil || deleted == 0 {
-			return n, err
-		}
-	}
 }

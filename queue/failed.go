@@ -155,7 +155,7 @@ func (q *Queue) Prune(ctx context.Context, queue string, age time.Duration) (n i
 	if queue != "" {
 		cond, args = cond+" AND queue = ?", append(args, queue)
 	}
-	return q.deleteInChunks(ctx, "{failed}", cond, args)
+	return q.deleteInChunks(ctx, "{failed}", "failed_at", cond, args)
 }
 
 const failedColumns = "id, job, queue, job_id, job_type, payload, error_class, error, reason, history, failed_by, attempts, " +

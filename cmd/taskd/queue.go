@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -57,7 +58,11 @@ func (at *target) with(cmd *cobra.Command, do func(context.Context, *database) e
 		return err
 	}
 	defer db.Close()
-	return do(ctx, db)
+	err = do(ctx, db)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return &exitError{code: exitInterrupted, err: errors.New("interrupted")}
+	}
+	return err
 }
 
 func newMigrate(at *target) *cobra.Command {

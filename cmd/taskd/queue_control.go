@@ -24,7 +24,8 @@ letters stay. On a terminal it asks first; elsewhere it wants --yes.`,
 					if err != nil {
 						return err
 					}
-					if err := confirm(ctx, cmd, fmt.Sprintf("remove %d jobs of %s", counts.Ready+counts.Delayed, everyQueue(name))); err != nil {
+					question := fmt.Sprintf("remove %s jobs of %s", counted(counts.Ready+counts.Delayed, counts.AtLeast()), everyQueue(name))
+					if err := confirm(ctx, cmd, question); err != nil {
 						return err
 					}
 				}

@@ -21,7 +21,10 @@ func newSize(at *target) *cobra.Command {
 		Use:   "size",
 		Short: "Count the jobs",
 		Long: `Size counts the jobs of a queue, or of all: ready ones are due, delayed ones are not yet, reserved
-ones are with a worker or were left by one that is gone. size is their sum. Dead letters are none of them.`,
+ones are with a worker or were left by one that is gone. size is their sum. Dead letters are none of them.
+
+Each state is counted up to ` + fmt.Sprint(queue.MaxCount) + `, so that a deep queue costs no more to look at than a short one. A number with
+a + behind it is at least that; with --json atLeast is true then.`,
 		Example: `  taskd queue size
   taskd queue size --queue mail --json | jq .ready`,
 		Args: cobra.NoArgs,
@@ -36,11 +39,13 @@ ones are with a worker or were left by one that is gone. size is their sum. Dead
 					return writeJSON(out, struct {
 						Size int64 `json:"size"`
 						queue.Counts
-					}{counts.Size(), counts})
+						AtLeast bool `json:"atLeast"`
+					}{counts.Size(), counts, counts.AtLeast()})
 				}
 				w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 				fmt.Fprintln(w, "size\tready\tdelayed\treserved\t")
-				fmt.Fprintf(w, "%d\t%d\t%d\t%d\t\n", counts.Size(), counts.Ready, counts.Delayed, counts.Reserved)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", counted(counts.Size(), counts.AtLeast()), counted(counts.Ready, counts.Ready >= queue.MaxCount),
+					counted(counts.Delayed, counts.Delayed >= queue.MaxCount), counted(counts.Reserved, counts.Reserved >= queue.MaxCount))
 				return w.Flush()
 			})
 		},
@@ -48,6 +53,14 @@ ones are with a worker or were left by one that is gone. size is their sum. Dead
 	addQueueFlag(cmd, &name)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// counted is a number, with a + behind it when there may be more.
+func counted(n int64, atLeast bool) string {
+	if atLeast {
+		return fmt.Sprintf("%d+", n)
+	}
+	return fmt.Sprint(n)
 }
 
 func addQueueFlag(cmd *cobra.Command, name *string) {

@@ -37,10 +37,9 @@ func openSQLite(t testing.TB) queuetest.Database {
 }
 
 func openPostgreSQL(t testing.TB) queuetest.Database {
-	dsn := env("TASKD_TEST_POSTGRES", "postgres://postgres@127.0.0.1:5432/test?sslmode=disable")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	db, err := postgres.Open(ctx, dsn)
+	db, err := postgres.Open(ctx, postgresDSN())
 	if err != nil {
 		t.Skipf("NOT TESTED on PostgreSQL, which does not answer (.ci/services postgres starts it): %v", err)
 	}
@@ -52,16 +51,21 @@ func openPostgreSQL(t testing.TB) queuetest.Database {
 }
 
 func openMySQL(t testing.TB) queuetest.Database {
-	dsn := env("TASKD_TEST_MYSQL", "root@tcp(127.0.0.1:3306)/test")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	db, err := mysql.Open(ctx, dsn)
+	db, err := mysql.Open(ctx, mysqlDSN())
 	if err != nil {
 		t.Skipf("NOT TESTED on MySQL or MariaDB, which does not answer (.ci/services mariadb starts it): %v", err)
 	}
 	t.Cleanup(func() { db.Close() })
 	return migrated(t, queuetest.Database{SQL: db, Dialect: queue.MySQL, Tables: queue.Tables{Prefix: prefix()}})
 }
+
+func postgresDSN() string {
+	return env("TASKD_TEST_POSTGRES", "postgres://postgres@127.0.0.1:5432/test?sslmode=disable")
+}
+
+func mysqlDSN() string { return env("TASKD_TEST_MYSQL", "root@tcp(127.0.0.1:3306)/test") }
 
 func env(name, otherwise string) string {
 	if v := os.Getenv(name); v != "" {

@@ -15,16 +15,30 @@ import (
 	"github.com/taskd-go/task"
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/mysql"
+	"github.com/taskd-go/task/queue/postgres"
+	"github.com/taskd-go/task/queue/queuetest"
 	"github.com/taskd-go/task/queue/sqlite"
 )
 
-// childFile names the file that a copy of the test binary shall work off.
-const childFile = "TASKD_TEST_WORK_OFF"
+// What a copy of the test binary shall do, and in which database.
+const (
+	childRole    = "TASKD_TEST_ROLE"
+	childDialect = "TASKD_TEST_DIALECT"
+	childFile    = "TASKD_TEST_FILE"
+	childPrefix  = "TASKD_TEST_PREFIX"
+)
+
+// roles are what a copy of the test binary can do with a queue. What it prints is its result.
+var roles = map[string]func(context.Context, *queue.Queue) error{
+	"work off":   workOff,
+	"replay all": replayAll,
+}
 
 func TestMain(m *testing.M) {
 	task.RunIfWorker()
-	if path := os.Getenv(childFile); path != "" {
-		if err := workOff(context.Background(), path); err != nil {
+	if role := os.Getenv(childRole); role != "" {
+		if err := play(context.Background(), roles[role]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -33,17 +47,62 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// workOff works an SQLite file off and prints how many jobs ran.
-func workOff(ctx context.Context, path string) error {
-	db, err := sqlite.Open(ctx, path, sqlite.Normal)
-	if err != nil {
-		return err
+func play(ctx context.Context, role func(context.Context, *queue.Queue) error) error {
+	tables := queue.Tables{Prefix: os.Getenv(childPrefix)}
+	var q *queue.Queue
+	switch dialect := os.Getenv(childDialect); dialect {
+	case queue.SQLite.String():
+		db, err := sqlite.Open(ctx, os.Getenv(childFile), sqlite.Normal)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		if q, err = db.Queue(queue.WithTables(tables)); err != nil {
+			return err
+		}
+	case queue.PostgreSQL.String():
+		db, err := postgres.Open(ctx, postgresDSN())
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		if q, err = db.Queue(tables); err != nil {
+			return err
+		}
+	default:
+		db, err := mysql.Open(ctx, mysqlDSN())
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		if q, err = queue.New(db, queue.MySQL, queue.WithTables(tables)); err != nil {
+			return err
+		}
 	}
-	defer db.Close()
-	q, err := db.Queue()
-	if err != nil {
-		return err
-	}
+	return role(ctx, q)
+}
+
+// child is a copy of the test binary with a role in a database.
+func child(t *testing.T, db queuetest.Database, role string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), childRole+"="+role, childDialect+"="+db.Dialect.String(), childFile+"="+sqliteFile(t, db),
+		childPrefix+"="+db.Tables.Prefix)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// number runs a child that prints one.
+func number(t *testing.T, cmd *exec.Cmd) int {
+	out, err := cmd.Output()
+	assert.NoError(t, err)
+	n, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	assert.NoError(t, err, "%s", out)
+	return n
+}
+
+// workOff works a queue off and prints how many jobs ran.
+func workOff(ctx context.Context, q *queue.Queue) error {
 	var ran atomic.Int64
 	reg, err := job.NewRegistry(job.Func("nothing", func(context.Context, job.Envelope) job.Result {
 		ran.Add(1)
@@ -55,18 +114,4 @@ func workOff(ctx context.Context, path string) error {
 	_, err = queue.NewWorker(q, reg, queue.Concurrency(20)).WorkUntilEmpty(ctx, 0)
 	fmt.Println(ran.Load())
 	return err
-}
-
-// reexec starts a copy of the test binary that works a file off, and returns a function that waits for its number.
-func reexec(t *testing.T, path string) func() int {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), childFile+"="+path)
-	return func() int {
-		out, err := cmd.Output()
-		assert.NoError(t, err)
-		n, err := strconv.Atoi(strings.TrimSpace(string(out)))
-		assert.NoError(t, err, "%s", out)
-		return n
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
 	"github.com/taskd-go/task/queue/queuetest"
-	"github.com/taskd-go/task/queue/sqlite"
 )
 
 // TestOneInsertOfAShellPushesAJob is the promise of docs/tables.md, with the databases' own shells.
@@ -49,7 +47,7 @@ func shell(t *testing.T, db queuetest.Database, statement string) *exec.Cmd {
 	t.Helper()
 	args := map[queue.Dialect][]string{
 		queue.SQLite:     {"sqlite3", sqliteFile(t, db)},
-		queue.PostgreSQL: {"psql", "-v", "ON_ERROR_STOP=1", env("TASKD_TEST_POSTGRES", "postgres://postgres@127.0.0.1:5432/test?sslmode=disable"), "-c"},
+		queue.PostgreSQL: {"psql", "-v", "ON_ERROR_STOP=1", postgresDSN(), "-c"},
 		queue.MySQL:      mariadbShell(t),
 	}[db.Dialect]
 	if _, err := exec.LookPath(args[0]); err != nil {
@@ -60,7 +58,7 @@ func shell(t *testing.T, db queuetest.Database, statement string) *exec.Cmd {
 
 func mariadbShell(t *testing.T) []string {
 	t.Helper()
-	dsn, err := driver.ParseDSN(env("TASKD_TEST_MYSQL", "root@tcp(127.0.0.1:3306)/test"))
+	dsn, err := driver.ParseDSN(mysqlDSN())
 	require.NoError(t, err)
 	host, port, err := net.SplitHostPort(dsn.Addr)
 	require.NoError(t, err)
@@ -75,34 +73,21 @@ func sqliteFile(t *testing.T, db queuetest.Database) (path string) {
 	return path
 }
 
-// TestSeveralProcessesOnOneFile_Row53 is two workers that share a file through pools of their own, as processes do.
+// Two workers on one file read the same row before they update it. Here several processes share a file, and each job
+// runs once.
 func TestSeveralProcessesOnOneFile_Row53(t *testing.T) {
-	const jobs, workers = 2000, 3
-	path := filepath.Join(t.TempDir(), "queue.db")
-	first, err := sqlite.Open(t.Context(), path, sqlite.Normal)
-	require.NoError(t, err)
-	t.Cleanup(func() { first.Close() })
-	migrated(t, queuetest.Database{SQL: first.Write, Dialect: queue.SQLite})
-	q, err := first.Queue()
-	require.NoError(t, err)
-	js := make([]queue.Job, jobs)
-	for i := range js {
-		js[i] = nothing{i}
-	}
-	_, err = q.PushMany(t.Context(), js)
-	require.NoError(t, err)
-
-	ran := make(chan int, 2*jobs)
+	const jobs, workers = 5000, 3
+	db := openSQLite(t)
+	pushNothings(t, db, jobs)
+	ran := make(chan int, workers)
 	for range workers {
-		child := reexec(t, path)
-		go func() { ran <- child() }()
+		cmd := child(t, db, "work off")
+		go func() { ran <- number(t, cmd) }()
 	}
 	total := 0
 	for range workers {
 		total += <-ran
 	}
 	assert.Equal(t, jobs, total, "each job exactly once")
-	size, err := q.Size(t.Context(), "")
-	require.NoError(t, err)
-	assert.Zero(t, size)
+	assert.Zero(t, count(t, db, "jobs"))
 }

@@ -3,7 +3,7 @@ CREATE TABLE {jobs} (
 	id             BIGINT AUTO_INCREMENT PRIMARY KEY,
 	queue          VARCHAR(191) NOT NULL DEFAULT 'default',
 	payload        LONGTEXT     NOT NULL,
-	priority       SMALLINT     NOT NULL DEFAULT 1,
+	priority       SMALLINT     NOT NULL DEFAULT 1 CHECK (priority BETWEEN 0 AND 3),
 	attempts       INT          NOT NULL DEFAULT 0,
 	max_attempts   INT,
 	crashes        INT          NOT NULL DEFAULT 0,

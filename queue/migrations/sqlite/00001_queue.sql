@@ -3,7 +3,7 @@ CREATE TABLE {jobs} (
 	id             INTEGER PRIMARY KEY AUTOINCREMENT,
 	queue          TEXT    NOT NULL DEFAULT 'default',
 	payload        TEXT    NOT NULL,
-	priority       INTEGER NOT NULL DEFAULT 1,
+	priority       INTEGER NOT NULL DEFAULT 1 CHECK (priority BETWEEN 0 AND 3),
 	attempts       INTEGER NOT NULL DEFAULT 0,
 	max_attempts   INTEGER,
 	crashes        INTEGER NOT NULL DEFAULT 0,
