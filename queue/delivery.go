@@ -110,7 +110,8 @@ func (s *session) decide(d *delivery, handler job.Handler, e job.Envelope, limit
 	if decision.Reason == job.ReasonCrashed {
 		v.crashed = true
 		if decision.Outcome == job.Requeued && d.row.crashes+1 >= maxCrashes {
-			v.outcome, v.envelope.Attempt = job.Dead, e.Attempt
+			v.outcome, v.envelope = job.Dead, e // the letter adds this attempt itself
+			v.envelope.MaxAttempts = given
 			s.event(v)
 		}
 	}

@@ -81,6 +81,23 @@ var leases = []behaviour{
 		assert.Equal(s, job.ReasonCrashed, f.Reason)
 		assert.Equal(s, []int{2, 2}, []int{f.Attempts, f.Crashes})
 	}},
+	{"a job whose handler tells of a third crash is dead with each attempt in its history once_Row29", func(s *stage) {
+		s.push(envelope("plain", "a"), queue.Tries(99), queue.Backoff(0))
+		w := s.worker(s.q, answers(func(context.Context, job.Envelope) job.Result {
+			return job.Retry(&job.DeadError{Reason: job.ReasonCrashed, Err: errors.New("its process is gone")})
+		}))
+		assert.Equal(s, 3, s.drain(w))
+		f := s.failed()[0]
+		assert.Equal(s, job.ReasonCrashed, f.Reason)
+		assert.Equal(s, []int{3, 3}, []int{f.Attempts, f.Crashes})
+		require.Len(s, f.History, 3)
+		for i, a := range f.History {
+			assert.Equal(s, i+1, a.Attempt)
+		}
+		e, err := job.Decode([]byte(f.Payload))
+		require.NoError(s, err)
+		assert.Equal(s, 99, e.MaxAttempts)
+	}},
 	{"a job that kills its worker each time is dead after its tries_Row17", func(s *stage) {
 		sc := newScript(s, &script{tries: 2, handle: held})
 		s.pushJob(sc.job("A"))
