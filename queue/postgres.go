@@ -33,7 +33,9 @@ func (postgres) upsert(key, set string) string {
 	return " ON CONFLICT (" + key + ") DO UPDATE SET " + set
 }
 
-func (postgres) candidates(queues int) string { return levels(queues, " FOR UPDATE SKIP LOCKED") }
+func (postgres) passLocked() string { return " FOR UPDATE SKIP LOCKED" }
+
+func (postgres) candidates(queues int) string { return levels(queues, postgres{}.passLocked()) }
 func (postgres) nextID() string               { return "" }
 
 func (postgres) transient(err error) bool { return sqlState(err, "40001", "40P01", "55P03") }

@@ -206,8 +206,13 @@ const (
 // inTx runs fn in a transaction, again when the database says that another try may work. fn must start afresh each
 // time.
 func (q *Queue) inTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
+	return q.again(ctx, func() error { return q.onceInTx(ctx, fn) })
+}
+
+// again runs do until it fails for good or succeeds.
+func (q *Queue) again(ctx context.Context, do func() error) error {
 	for try := 1; ; try++ {
-		err := q.onceInTx(ctx, fn)
+		err := do()
 		if err == nil || try == txTries || !q.d.transient(err) {
 			return err
 		}

@@ -32,6 +32,8 @@ func (sqlite) upsert(key, set string) string {
 	return " ON CONFLICT (" + key + ") DO UPDATE SET " + set
 }
 
+func (sqlite) passLocked() string { return "" }
+
 func (sqlite) candidates(queues int) string { return levels(queues, "") }
 func (sqlite) nextID() string               { return "" }
 

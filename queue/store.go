@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -13,8 +12,9 @@ import (
 // Store is the middleware.Store in the queue's database: what its layers hold is held for all programs that use it.
 // Its clock is the database's. With NewSync it is one that refuses everything.
 //
-// Every call takes the row of its key first, so that calls about one key come one after another and those about
-// different keys side by side. What has ended is removed by later calls and by the sweep of workers.
+// A lease is a row for one of the places under its key: who looks for a place passes over those that others are about
+// to take, so that many places are had and given back side by side. What is counted by key is counted by one after
+// another, behind a row of its key. What has ended is removed by the sweep of workers, or used again.
 func (q *Queue) Store() middleware.Store { return store{q} }
 
 type store struct{ q *Queue }
@@ -28,72 +28,6 @@ const (
 
 // maxStoreKey is what a column has room for beside the letters.
 const maxStoreKey = 500
-
-// Acquire implements middleware.Store.
-func (s store) Acquire(ctx context.Context, key, owner string, slots int, ttl time.Duration) (ok bool, free time.Duration, err error) {
-	if err := errors.Join(check(key, "ttl", ttl), checkOwner(key, owner)); err != nil {
-		return false, 0, err
-	}
-	if slots < 1 {
-		return false, 0, fmt.Errorf("key %q: slots %d must be at least 1", key, slots)
-	}
-	name, ms := spaceLease+key, roundUp(ttl)
-	err = s.locked(ctx, name, ms, func(tx *sql.Tx, now int64) error {
-		ok, free = false, 0
-		held, err := s.q.exec(ctx, tx, "UPDATE {holds} SET at = ?, seq = seq + 1 WHERE name = ? AND owner = ? AND at > ?", now+ms, name, owner, now)
-		if err != nil {
-			return err
-		}
-		if n, err := held.RowsAffected(); err != nil || n > 0 {
-			ok = err == nil
-			return err
-		}
-		if _, err := s.q.exec(ctx, tx, "DELETE FROM {holds} WHERE name = ? AND at <= ?", name, now); err != nil {
-			return err
-		}
-		ends, err := s.times(ctx, tx, name)
-		if err != nil {
-			return err
-		}
-		if len(ends) >= slots {
-			free = time.Duration(ends[len(ends)-slots]-now) * time.Millisecond
-			return nil
-		}
-		ok = true
-		return s.hold(ctx, tx, name, owner, now+ms)
-	})
-	return ok && err == nil, free, err
-}
-
-// Renew implements middleware.Store.
-func (s store) Renew(ctx context.Context, key, owner string, ttl time.Duration) (held bool, err error) {
-	if err := errors.Join(check(key, "ttl", ttl), checkOwner(key, owner)); err != nil {
-		return false, err
-	}
-	name, ms := spaceLease+key, roundUp(ttl)
-	err = s.locked(ctx, name, ms, func(tx *sql.Tx, now int64) error {
-		result, err := s.q.exec(ctx, tx, "UPDATE {holds} SET at = ?, seq = seq + 1 WHERE name = ? AND owner = ? AND at > ?", now+ms, name, owner, now)
-		if err != nil {
-			return err
-		}
-		n, err := result.RowsAffected()
-		held = n > 0
-		return err
-	})
-	return held && err == nil, err
-}
-
-// Release implements middleware.Store.
-func (s store) Release(ctx context.Context, key, owner string) error {
-	if err := errors.Join(checkKey(key), checkOwner(key, owner)); err != nil {
-		return err
-	}
-	name := spaceLease + key
-	return s.locked(ctx, name, 0, func(tx *sql.Tx, _ int64) error {
-		_, err := s.q.exec(ctx, tx, "DELETE FROM {holds} WHERE name = ? AND owner = ?", name, owner)
-		return err
-	})
-}
 
 // Take implements middleware.Store.
 func (s store) Take(ctx context.Context, key string, most int, window time.Duration) (ok bool, wait time.Duration, err error) {
@@ -109,7 +43,7 @@ func (s store) Take(ctx context.Context, key string, most int, window time.Durat
 	name, ms := spaceTake+key, roundUp(window)
 	err = s.locked(ctx, name, ms, func(tx *sql.Tx, now int64) error {
 		ok, wait = false, 0
-		at, err := s.times(ctx, tx, name)
+		at, next, err := s.taken(ctx, tx, name)
 		if err != nil {
 			return err
 		}
@@ -123,7 +57,8 @@ func (s store) Take(ctx context.Context, key string, most int, window time.Durat
 			}
 		}
 		ok = true
-		return s.hold(ctx, tx, name, newNonce(), now)
+		_, err = s.q.exec(ctx, tx, "INSERT INTO {holds} (name, slot, at) VALUES (?, ?, ?)", name, next, now)
+		return err
 	})
 	return ok && err == nil, wait, err
 }
@@ -192,20 +127,15 @@ func (s store) locked(ctx context.Context, name string, keep int64, fn func(tx *
 	})
 }
 
-// times are the ends of leases, or the times of takes, in order.
-func (s store) times(ctx context.Context, tx *sql.Tx, name string) (at []int64, err error) {
-	err = s.q.each(ctx, tx, "SELECT at FROM {holds} WHERE name = ? ORDER BY at", []any{name}, func(rows *sql.Rows) error {
-		var t int64
-		err := rows.Scan(&t)
-		at = append(at, t)
+// taken are the times of takes, in order, and the number that the next one gets.
+func (s store) taken(ctx context.Context, tx *sql.Tx, name string) (at []int64, next int64, err error) {
+	err = s.q.each(ctx, tx, "SELECT slot, at FROM {holds} WHERE name = ? ORDER BY at, slot", []any{name}, func(rows *sql.Rows) error {
+		var slot, t int64
+		err := rows.Scan(&slot, &t)
+		at, next = append(at, t), max(next, slot+1)
 		return err
 	})
-	return at, err
-}
-
-func (s store) hold(ctx context.Context, tx *sql.Tx, name, owner string, at int64) error {
-	_, err := s.q.exec(ctx, tx, "INSERT INTO {holds} (name, owner, at) VALUES (?, ?, ?)", name, owner, at)
-	return err
+	return at, next, err
 }
 
 func (s store) count(ctx context.Context, tx *sql.Tx, name string) (n int, ends int64, err error) {
@@ -235,11 +165,27 @@ func (q *Queue) sweepStore(ctx context.Context) error {
 				break
 			}
 			if n, _ := result.RowsAffected(); n > 0 {
-				_, err = q.exec(ctx, tx, "DELETE FROM {holds} WHERE name = ?", name)
+				err = q.sweepHolds(ctx, tx, name)
 			}
 		}
 		return err
 	})
+}
+
+// sweepHolds removes what a key held, and remembers the key as long as something is left.
+func (q *Queue) sweepHolds(ctx context.Context, tx *sql.Tx, name string) error {
+	if _, err := q.exec(ctx, tx, "DELETE FROM {holds} WHERE name = ? AND at < {now} - ?", name, keepCancelled); err != nil {
+		return err
+	}
+	left := false
+	err := q.each(ctx, tx, "SELECT slot FROM {holds} WHERE name = ? LIMIT 1", []any{name}, func(*sql.Rows) error {
+		left = true
+		return nil
+	})
+	if err == nil && left {
+		_, err = q.exec(ctx, tx, "INSERT INTO {locks} (name, ends) VALUES (?, {now})", name)
+	}
+	return err
 }
 
 func check(key, name string, d time.Duration) error {
@@ -248,6 +194,13 @@ func check(key, name string, d time.Duration) error {
 	}
 	if d <= 0 {
 		return fmt.Errorf("key %q: %s %v must be positive", key, name, d)
+	}
+	return nil
+}
+
+func checkSlots(key string, slots int) error {
+	if slots < 1 {
+		return fmt.Errorf("key %q: slots %d must be at least 1", key, slots)
 	}
 	return nil
 }

@@ -33,6 +33,8 @@ const (
 var roles = map[string]func(context.Context, *queue.Queue) error{
 	"work off":   workOff,
 	"replay all": replayAll,
+	"limited":    workLimited,
+	"unlimited":  workUnlimited,
 }
 
 func TestMain(m *testing.M) {

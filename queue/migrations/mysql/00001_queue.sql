@@ -63,10 +63,11 @@ CREATE TABLE {locks} (
 
 CREATE TABLE {holds} (
 	name  VARCHAR(512) NOT NULL,
-	owner VARCHAR(191) NOT NULL,
+	slot  BIGINT       NOT NULL,
+	owner VARCHAR(191) NOT NULL DEFAULT '',
 	at    BIGINT       NOT NULL,
 	seq   BIGINT       NOT NULL DEFAULT 0,
-	PRIMARY KEY (name, owner)
+	PRIMARY KEY (name, slot)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
 -- +goose Down

@@ -62,12 +62,13 @@ CREATE TABLE {locks} (
 CREATE INDEX {locks}_ends ON {locks} (ends);
 
 CREATE TABLE {holds} (
-	name  TEXT   NOT NULL,
-	owner TEXT   NOT NULL,
-	at    BIGINT NOT NULL,
-	seq   BIGINT NOT NULL DEFAULT 0,
-	PRIMARY KEY (name, owner)
-);
+	name  TEXT    NOT NULL,
+	slot  BIGINT  NOT NULL,
+	owner TEXT    NOT NULL DEFAULT '',
+	at    BIGINT  NOT NULL,
+	seq   BIGINT  NOT NULL DEFAULT 0,
+	PRIMARY KEY (name, slot)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 -- +goose Down
 DROP TABLE {holds};

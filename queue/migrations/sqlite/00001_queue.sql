@@ -63,10 +63,11 @@ CREATE INDEX {locks}_ends ON {locks} (ends);
 
 CREATE TABLE {holds} (
 	name  TEXT    NOT NULL,
-	owner TEXT    NOT NULL,
+	slot  INTEGER NOT NULL,
+	owner TEXT    NOT NULL DEFAULT '',
 	at    INTEGER NOT NULL,
 	seq   INTEGER NOT NULL DEFAULT 0,
-	PRIMARY KEY (name, owner)
+	PRIMARY KEY (name, slot)
 );
 
 -- +goose Down

@@ -1,0 +1,88 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/taskd-go/task/job"
+	"github.com/taskd-go/task/middleware"
+	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/queuetest"
+)
+
+const (
+	limitProcesses = 4
+	limitSlots     = 40
+	limitTook      = 100 * time.Millisecond
+)
+
+// A global limit halved the throughput. Here a limit that four processes share in the database costs less than a tenth
+// of what they do without one.
+func TestGlobalLimitKeepsTheThroughput_Row43(t *testing.T) {
+	for _, d := range databases {
+		t.Run(d.name, func(t *testing.T) {
+			db := d.open(t)
+			const tries = 3 // another load on the machine hits the two runs differently
+			for try := 1; ; try++ {
+				without, with := together(t, db, "unlimited"), together(t, db, "limited")
+				share := float64(with) / float64(without)
+				t.Logf("%d jobs with the limit, %d without: %.0f %%", with, without, 100*share)
+				if share >= 0.9 || try == tries {
+					assert.GreaterOrEqual(t, share, 0.9)
+					break
+				}
+			}
+		})
+	}
+}
+
+func limitedFor() time.Duration { return time.Duration(scale(10, 2)) * time.Second }
+
+// together runs the processes on more jobs than they can do, and returns how many they did.
+func together(t *testing.T, db queuetest.Database, role string) (total int) {
+	run(t, db, "DELETE FROM "+db.Tables.Prefix+"jobs")
+	pushNothings(t, db, int(limitedFor()/limitTook)*limitSlots*3/2)
+	ran := make(chan int, limitProcesses)
+	for range limitProcesses {
+		cmd := child(t, db, role)
+		go func() { ran <- number(t, cmd) }()
+	}
+	for range limitProcesses {
+		total += <-ran
+	}
+	return total
+}
+
+func workUnlimited(ctx context.Context, q *queue.Queue) error { return workFor(ctx, q) }
+
+func workLimited(ctx context.Context, q *queue.Queue) error {
+	return workFor(ctx, q, middleware.Concurrent(q.Store(), middleware.Key("quota"), limitSlots, middleware.OnBusy(job.Defer(limitTook/2))))
+}
+
+// workFor works for a while and prints how many jobs ended in it.
+func workFor(ctx context.Context, q *queue.Queue, layers ...job.Middleware) error {
+	var ran atomic.Int64
+	ctx, cancel := context.WithTimeout(ctx, limitedFor())
+	defer cancel()
+	reg, err := job.NewRegistry(job.Func("nothing", func(context.Context, job.Envelope) job.Result {
+		time.Sleep(limitTook) // the length of the job
+		if ctx.Err() == nil {
+			ran.Add(1)
+		}
+		return job.Success()
+	}))
+	if err != nil {
+		return err
+	}
+	w := queue.NewWorker(q, reg, queue.Concurrency(limitSlots/limitProcesses),
+		queue.RunWith(&job.Runner{Middleware: layers, Logger: slog.New(slog.DiscardHandler)}))
+	err = w.Work(ctx, 0)
+	fmt.Println(ran.Load())
+	return err
+}
