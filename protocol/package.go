@@ -110,6 +110,13 @@ func SetType(frame []byte, t Type) { frame[typeOffset] = byte(t) }
 // StatusIllegal; it has the package's id where that could be read, though the rest is bad.
 // Without meta it allocates nothing.
 func ParsePackage(body []byte) (Package, error) {
+	if p, ok := parseOwn(body); ok {
+		return p, nil
+	}
+	return parsePackage(body)
+}
+
+func parsePackage(body []byte) (Package, error) {
 	a := openArray("package", body, 6)
 	var p Package
 	a.version()
@@ -127,6 +134,31 @@ func ParsePackage(body []byte) (Package, error) {
 		return Package{}, err
 	}
 	return p, nil
+}
+
+// parseOwn reads a package as AppendHead writes it, without meta and limits, in half the time
+// that any other takes; ok is false for those, and for all that is wrong.
+func parseOwn(body []byte) (p Package, ok bool) {
+	const task = idOffset + 8 + 1 + 8 - HeaderSize // where AppendHead puts the name
+	if len(body) < task || body[0] != 0x96 || body[1] != Version || body[3] != 0xcf || body[12] != 0xd3 {
+		return Package{}, false
+	}
+	t := Type(body[2])
+	p = Package{
+		Type: t &^ Alone, Alone: t&Alone != 0,
+		ID:     binary.BigEndian.Uint64(body[4:]),
+		Expire: int64(binary.BigEndian.Uint64(body[13:])),
+	}
+	name, at := raw.Next(body, task)
+	if name.Kind != raw.Str || p.ID == 0 || p.Type != Async && p.Type != Sync {
+		return Package{}, false
+	}
+	end, fault := raw.Walk(body, at, MaxDepth-1)
+	if fault != raw.Sound || end != len(body) {
+		return Package{}, false
+	}
+	p.Task, p.Payload = body[at-name.Len:at:at], body[at:end:end]
+	return p, true
 }
 
 func (a *array) version() {
