@@ -98,7 +98,7 @@ func (s *shared) account(n int, err error) bool {
 	s.out = nil
 	s.stopWritingLocked()
 	failed := s.unqueueLocked()
-	for _, w := range s.waiting {
+	for _, w := range slices.Collect(s.waiting.all()) {
 		if w.end > s.sent {
 			s.failLocked(w, err)
 			s.owed--

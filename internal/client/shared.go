@@ -56,7 +56,7 @@ type shared struct {
 	raw syscall.RawConn
 
 	mu      sync.Mutex
-	waiting map[uint64]*waiter
+	waiting pending
 	queue   []*waiter // those in waiting that no write has taken yet
 	owed    int       // answers that are to come, or late ones too
 	reading bool
@@ -80,7 +80,7 @@ func newShared(c *Client, l *link) (*shared, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &shared{link: l, c: c, raw: raw, waiting: make(map[uint64]*waiter)}
+	s := &shared{link: l, c: c, raw: raw}
 	s.idle.L = &s.mu
 	s.attempt = func(fd uintptr) bool {
 		s.failure = syscall.EINTR
@@ -102,13 +102,13 @@ func (s *shared) submit(ws ...*waiter) bool {
 		s.mu.Unlock()
 		return false
 	}
-	crowd := len(s.waiting) > 0
+	crowd := s.waiting.n > 0
 	for _, w := range ws {
 		w.id = s.nextID()
 		w.link = s.link
 		w.begin, w.end, w.lost = 0, 0, nil
 		protocol.SetID(w.frame, w.id)
-		s.waiting[w.id] = w
+		s.waiting.add(w)
 		deadline = min(deadline, w.deadline)
 	}
 	s.queue = append(s.queue, ws...)
@@ -168,10 +168,9 @@ func (s *shared) hand(answers []answer) {
 	s.mu.Lock()
 	for i := range answers {
 		a := &answers[i]
-		a.waiter = s.waiting[a.ID]
-		delete(s.waiting, a.ID)
+		a.waiter = s.waiting.take(a.ID)
 	}
-	s.owed = max(s.owed-len(answers), len(s.waiting))
+	s.owed = max(s.owed-len(answers), s.waiting.n)
 	s.mu.Unlock()
 	copyData(answers)
 	for len(answers) > 0 {
@@ -251,7 +250,7 @@ func (s *shared) unqueueLocked() []*waiter {
 
 // failLocked takes w out, which will have no answer.
 func (s *shared) failLocked(w *waiter, err error) {
-	delete(s.waiting, w.id)
+	s.waiting.take(w.id)
 	w.response, w.lost = protocol.Response{}, &loss{err, evidence{
 		shared: true, sent: s.extentLocked(w), end: endOf(err), id: w.id, at: sys.Now(),
 		readKnown: s.noticed, lastRead: s.lastRead,
@@ -282,10 +281,9 @@ func (s *shared) lost(err error) {
 		s.idle.Wait()
 	}
 	s.queue = nil
-	all := make([]*waiter, 0, len(s.waiting))
-	for _, w := range s.waiting {
+	all := slices.Collect(s.waiting.all())
+	for _, w := range all {
 		s.failLocked(w, err)
-		all = append(all, w)
 	}
 	s.mu.Unlock()
 	finishAll(all)
@@ -302,7 +300,7 @@ func finishAll(ws []*waiter) {
 func (s *shared) abandon(w *waiter) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waiting[w.id] != w {
+	if s.waiting.find(w.id) != w {
 		return false
 	}
 	s.abandonLocked(w)
@@ -321,7 +319,7 @@ func (s *shared) sweep(now int64) int64 {
 	var late []*waiter
 	next := int64(never)
 	s.mu.Lock()
-	for _, w := range s.waiting {
+	for w := range s.waiting.all() {
 		if w.deadline <= now {
 			late = append(late, w)
 		} else {

@@ -291,7 +291,7 @@ func TestALossInTheMiddleOfAWrite(t *testing.T) {
 	waitFor(t, func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return len(s.waiting) == callers && s.writing && s.sent > 0
+		return s.waiting.n == callers && s.writing && s.sent > 0
 	})
 	row.SetAccepting(false)
 	close(stop)
