@@ -60,7 +60,7 @@ func carry(ctx context.Context, call *client.Call, r Runner, registered bool) er
 	}
 	call.Task = name
 	if args != nil {
-		call.Payload = func(dst []byte) ([]byte, error) { return codec.Append(dst, args) }
+		call.Payload = func(dst []byte, lent *codec.Lent) ([]byte, error) { return codec.AppendLending(dst, args, lent) }
 	}
 	return nil
 }

@@ -25,11 +25,14 @@ func BeginFrame(dst []byte) []byte { return append(dst, 0, 0, 0, 0) }
 
 // EndFrame writes the length into frame, which BeginFrame began at its first
 // byte. It fails with an *Error of StatusPackageTooLarge when the whole frame is longer than max bytes.
-func EndFrame(frame []byte, max int) error {
-	if len(frame) > max || uint64(len(frame)-HeaderSize) > math.MaxUint32 {
-		return tooLarge(uint64(len(frame)), max)
+func EndFrame(frame []byte, max int) error { return EndFrameOf(frame, len(frame), max) }
+
+// EndFrameOf is EndFrame for a frame that has size bytes in all, of which some lie elsewhere.
+func EndFrameOf(frame []byte, size, max int) error {
+	if size > max || uint64(size-HeaderSize) > math.MaxUint32 {
+		return tooLarge(uint64(size), max)
 	}
-	binary.BigEndian.PutUint32(frame, uint32(len(frame)-HeaderSize))
+	binary.BigEndian.PutUint32(frame, uint32(size-HeaderSize))
 	return nil
 }
 

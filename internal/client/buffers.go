@@ -1,12 +1,30 @@
 package client
 
-import "sync"
+import (
+	"net"
+	"sync"
+
+	"github.com/taskd-go/task/internal/codec"
+)
 
 // keepBelow is the size, in bytes, up to which a frame's memory is always kept.
 const keepBelow = 64 << 10
 
 // A frame is one package as it goes out, in memory that is used again.
-type frame struct{ bytes []byte }
+type frame struct {
+	bytes []byte
+	lent  codec.Lent // the caller's large memory, which is not copied
+}
+
+func (f *frame) size() int { return len(f.bytes) + f.lent.Size() }
+
+// write returns how much the connection has taken.
+func (f *frame) write(conn *net.UnixConn) (int, error) {
+	if f.lent.Size() == 0 {
+		return conn.Write(f.bytes)
+	}
+	return f.lent.WriteTo(conn, f.bytes)
+}
 
 // frames keeps the memory of frames between calls.
 type frames struct{ pool sync.Pool }
@@ -21,6 +39,7 @@ func (f *frames) get() *frame {
 // put takes b back. Large memory is dropped as soon as a small call has used
 // it, so that one large call does not pin its memory for ever.
 func (f *frames) put(b *frame) {
+	b.lent.Reset()
 	if cap(b.bytes) > keepBelow && cap(b.bytes) > 4*len(b.bytes) {
 		return
 	}

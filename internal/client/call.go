@@ -7,6 +7,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/taskd-go/task/internal/codec"
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/protocol"
 	"github.com/taskd-go/task/sharedstate"
@@ -16,8 +17,8 @@ import (
 type Call struct {
 	Type protocol.Type // Async or Sync
 	Task string
-	// Payload appends the arguments as one msgpack value; nil: the task has none.
-	Payload    func(dst []byte) ([]byte, error)
+	// Payload appends the arguments as one msgpack value, but for what it puts into lent, which may be nil. A nil Payload: the task has none.
+	Payload    func(dst []byte, lent *codec.Lent) ([]byte, error)
 	Meta       map[string]string
 	Soft, Hard time.Duration // time limits of this call; 0: none
 	Deadline   int64         // absolute, sys.Now's clock; <= 0: none
@@ -47,14 +48,14 @@ func (c *Client) Do(ctx context.Context, call *Call) (Reply, *Failure) {
 	fr := c.frames.get()
 	defer c.frames.put(fr)
 	var f *Failure
-	if fr.bytes, f = c.encode(fr.bytes, &b, call); f != nil {
+	if fr.bytes, f = c.encode(fr.bytes, &fr.lent, &b, call); f != nil {
 		return Reply{}, f
 	}
-	return c.deliver(&b, call, fr.bytes)
+	return c.deliver(&b, call, fr)
 }
 
-// encode appends the whole frame, but for its id and type, or nothing.
-func (c *Client) encode(dst []byte, b *budget, call *Call) ([]byte, *Failure) {
+// encode appends the whole frame, but for its id and type and what it puts into lent, or nothing.
+func (c *Client) encode(dst []byte, lent *codec.Lent, b *budget, call *Call) ([]byte, *Failure) {
 	p := protocol.Package{
 		Type: call.Type, Expire: b.expire(), Task: []byte(call.Task),
 		Meta: call.Meta, Soft: call.Soft, Hard: call.Hard,
@@ -68,7 +69,7 @@ func (c *Client) encode(dst []byte, b *budget, call *Call) ([]byte, *Failure) {
 	if call.Payload == nil {
 		bytes = append(bytes, msgpackNil)
 	} else {
-		encoded, err := call.Payload(bytes)
+		encoded, err := call.Payload(bytes, lent)
 		if err != nil {
 			return dst, &Failure{
 				Status: protocol.StatusTaskError, Delivery: NotRun, Index: -1, Err: err,
@@ -78,7 +79,7 @@ func (c *Client) encode(dst []byte, b *budget, call *Call) ([]byte, *Failure) {
 		bytes = encoded
 	}
 	bytes = protocol.AppendTail(bytes, &p)
-	if err := protocol.EndFrame(bytes[len(dst):], c.cfg.MaxPackageSize); err != nil {
+	if err := protocol.EndFrameOf(bytes[len(dst):], len(bytes)-len(dst)+lent.Size(), c.cfg.MaxPackageSize); err != nil {
 		return bytes[:len(dst)], tooLarge(err)
 	}
 	return bytes, nil
@@ -96,7 +97,7 @@ const (
 )
 
 // deliver chooses workers until one has taken the package.
-func (c *Client) deliver(b *budget, call *Call, frame []byte) (Reply, *Failure) {
+func (c *Client) deliver(b *budget, call *Call, fr *frame) (Reply, *Failure) {
 	var missed []sharedstate.Row // picks of workers that were out of reach: they are kept, so that others come first
 	var unreached *Failure
 	for {
@@ -104,7 +105,7 @@ func (c *Client) deliver(b *budget, call *Call, frame []byte) (Reply, *Failure) 
 		if f != nil {
 			return c.give(Reply{}, tellMore(f, unreached), missed)
 		}
-		reply, f, v := c.send(b, call, frame, row)
+		reply, f, v := c.send(b, call, fr, row)
 		switch {
 		case v == elsewhere && len(missed) < maxDetours:
 			missed = append(missed, row)
@@ -199,19 +200,19 @@ const ownCalls = 4
 const largeFrame = 16 << 10
 
 // send makes one attempt at the worker of row.
-func (c *Client) send(b *budget, call *Call, frame []byte, row sharedstate.Row) (Reply, *Failure, verdict) {
-	if call.Cancel || len(frame) >= largeFrame || c.chooser.InFlight(row) <= ownCalls {
-		return c.sendAlone(b, call, frame, row)
+func (c *Client) send(b *budget, call *Call, fr *frame, row sharedstate.Row) (Reply, *Failure, verdict) {
+	if call.Cancel || fr.size() >= largeFrame || c.chooser.InFlight(row) <= ownCalls {
+		return c.sendAlone(b, call, fr, row)
 	}
 	for {
 		s, f, v := c.sharedTo(b, row)
 		switch {
 		case f != nil:
 			return Reply{}, f, v
-		case len(frame) > s.MaxPackageSize:
-			return c.sendAlone(b, call, frame, row)
+		case len(fr.bytes) > s.MaxPackageSize:
+			return c.sendAlone(b, call, fr, row)
 		}
-		if w := c.waiters.get(); s.submit(w.fill(b, call, frame)) {
+		if w := c.waiters.get(); s.submit(w.fill(b, call, fr.bytes)) {
 			return c.await(b, w, s)
 		}
 		c.peers[s.Index].leave(s)

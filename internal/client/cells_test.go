@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/taskd-go/task/internal/codec"
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/protocol"
 	"github.com/taskd-go/task/sharedstate"
@@ -43,7 +44,7 @@ func TestWhatACallerMayBelieve(t *testing.T) {
 			status: -2, want: NotRun, words: "closed"},
 		{name: "arguments that cannot be encoded", pool: func(p *pool) { p.worker(0, echo) },
 			call: func(call *Call) {
-				call.Payload = func([]byte) ([]byte, error) { return nil, errors.New("a channel cannot travel") }
+				call.Payload = func([]byte, *codec.Lent) ([]byte, error) { return nil, errors.New("a channel cannot travel") }
 			}, status: -5, want: NotRun, words: "a channel cannot travel"},
 		{name: "a frame over the limit", pool: func(p *pool) { p.worker(0, echo) },
 			call: func(call *Call) { call.Payload = text(big + big) }, status: -8, want: NotRun, words: "limit is 65536"},

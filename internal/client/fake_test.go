@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/taskd-go/task/internal/codec"
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/protocol"
 	"github.com/taskd-go/task/sharedstate"
@@ -271,8 +272,8 @@ func readUntilEOF(c *fakeConn) error {
 }
 
 // text is a payload.
-func text(s string) func([]byte) ([]byte, error) {
-	return func(dst []byte) ([]byte, error) { return protocol.AppendText(dst, s), nil }
+func text(s string) func([]byte, *codec.Lent) ([]byte, error) {
+	return func(dst []byte, lent *codec.Lent) ([]byte, error) { return codec.AppendLending(dst, s, lent) }
 }
 
 func within(d time.Duration) int64 { return sys.Now() + int64(d) }

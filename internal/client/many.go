@@ -72,7 +72,7 @@ type group struct {
 	waiters []*waiter
 }
 
-// encode makes the frames of all calls, one behind the other.
+// encode makes the frames of all calls, one behind the other. Nothing is lent: many calls with large memory each are not what it is for.
 func (m *batch) encode() {
 	var b *budget
 	var fr *frame
@@ -86,7 +86,7 @@ func (m *batch) encode() {
 			m.frames = append(m.frames, fr)
 		}
 		begin := len(fr.bytes)
-		if fr.bytes, m.failures[i] = m.c.encode(fr.bytes, b, call); m.failures[i] != nil {
+		if fr.bytes, m.failures[i] = m.c.encode(fr.bytes, nil, b, call); m.failures[i] != nil {
 			continue
 		}
 		it.budget = b
@@ -186,7 +186,7 @@ func (m *batch) sendAlone(i int) {
 	it.shared = nil
 	m.launch(1)
 	m.alone.Go(func() {
-		m.replies[i], m.failures[i], it.verdict = m.c.sendAlone(it.budget, &m.calls[i], it.waiter.frame, it.waiter.row)
+		m.replies[i], m.failures[i], it.verdict = m.c.sendAlone(it.budget, &m.calls[i], &frame{bytes: it.waiter.frame}, it.waiter.row)
 		m.end(i, it.verdict == elsewhere)
 	})
 }

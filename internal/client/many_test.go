@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/taskd-go/task/internal/codec"
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/protocol"
 )
@@ -118,7 +119,7 @@ func TestManyOfAllKinds(t *testing.T) {
 	calls[2].Cancel = true
 	calls[3].Task = "refuse"
 	calls[4].Task, calls[4].Deadline = "never", within(200*time.Millisecond)
-	calls[5].Payload = func([]byte) ([]byte, error) { return nil, fmt.Errorf("no") }
+	calls[5].Payload = func([]byte, *codec.Lent) ([]byte, error) { return nil, fmt.Errorf("no") }
 	calls[6].Payload = text(strings.Repeat("x", testLimit))
 	calls[7].Type = protocol.Async
 	replies, failures := p.client.Many(t.Context(), calls)

@@ -61,10 +61,10 @@ func (c *Client) openOwn(b *budget, row sharedstate.Row) (*own, *Failure, verdic
 }
 
 // sendAlone makes one attempt on a connection of the call's own.
-func (c *Client) sendAlone(b *budget, call *Call, frame []byte, row sharedstate.Row) (Reply, *Failure, verdict) {
+func (c *Client) sendAlone(b *budget, call *Call, fr *frame, row sharedstate.Row) (Reply, *Failure, verdict) {
 	p := &c.peers[row.Index()]
 	for o := p.take(c, row.Generation()); o != nil; o = p.take(c, row.Generation()) {
-		reply, f, v := c.exchange(b, call, frame, o)
+		reply, f, v := c.exchange(b, call, fr, o)
 		if v != elsewhere {
 			return reply, f, v
 		}
@@ -74,12 +74,12 @@ func (c *Client) sendAlone(b *budget, call *Call, frame []byte, row sharedstate.
 	if f != nil {
 		return Reply{}, f, v
 	}
-	return c.exchange(b, call, frame, o)
+	return c.exchange(b, call, fr, o)
 }
 
 // exchange writes the package and reads its answer. It keeps the connection or closes it.
-func (c *Client) exchange(b *budget, call *Call, frame []byte, o *own) (Reply, *Failure, verdict) {
-	if err := protocol.EndFrame(frame, min(o.MaxPackageSize, c.cfg.MaxPackageSize)); err != nil {
+func (c *Client) exchange(b *budget, call *Call, fr *frame, o *own) (Reply, *Failure, verdict) {
+	if err := protocol.EndFrameOf(fr.bytes, fr.size(), min(o.MaxPackageSize, c.cfg.MaxPackageSize)); err != nil {
 		c.release(o, true)
 		return Reply{}, tooLarge(err), settled
 	}
@@ -88,17 +88,17 @@ func (c *Client) exchange(b *budget, call *Call, frame []byte, o *own) (Reply, *
 		t |= protocol.Alone
 	}
 	id := o.nextID()
-	protocol.SetType(frame, t)
-	protocol.SetID(frame, id)
+	protocol.SetType(fr.bytes, t)
+	protocol.SetID(fr.bytes, id)
 
-	if len(frame) >= largeFrame && !o.enlarged {
+	if fr.size() >= largeFrame && !o.enlarged {
 		o.enlarged = true
 		// A smaller buffer is slower and nothing worse.
 		_ = o.conn.SetWriteBuffer(sendBuffer)
 	}
 	stop := o.begin(c, b)
-	n, err := o.conn.Write(frame)
-	sent := extentOf(n, len(frame))
+	n, err := fr.write(o.conn)
+	sent := extentOf(n, fr.size())
 	var r protocol.Response
 	var owned bool
 	if err == nil {

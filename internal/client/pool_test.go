@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/taskd-go/task/internal/codec"
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/protocol"
 	"github.com/taskd-go/task/sharedstate"
@@ -293,10 +294,10 @@ func TestManyClientsDoNotStormOneWorker_Row67(t *testing.T) {
 
 func TestASmallCallAllocatesLittle(t *testing.T) {
 	p := newRealPool(t, 1, 64)
-	argument, err := binaryArgument([]byte("argument"))(nil)
+	argument, err := binaryArgument([]byte("argument"))(nil, nil)
 	require.NoError(t, err)
 	call := echoCall("echo", "")
-	call.Payload = func(dst []byte) ([]byte, error) { return append(dst, argument...), nil }
+	call.Payload = func(dst []byte, _ *codec.Lent) ([]byte, error) { return append(dst, argument...), nil }
 	ended, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	contexts := map[string]context.Context{"no end": context.Background(), "a context that can end": ended}

@@ -116,8 +116,8 @@ func (e *echoTask) OnException(_ context.Context, err error, _ worker.Info) (any
 }
 
 // binaryArgument is an argument of the echo task.
-func binaryArgument(b []byte) func([]byte) ([]byte, error) {
-	return func(dst []byte) ([]byte, error) { return codec.Append(dst, b) }
+func binaryArgument(b []byte) func([]byte, *codec.Lent) ([]byte, error) {
+	return func(dst []byte, lent *codec.Lent) ([]byte, error) { return codec.AppendLending(dst, b, lent) }
 }
 
 // runEcho is the bare echo beside which calls are measured: each connection answers frames of four bytes of length and a body.

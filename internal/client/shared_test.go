@@ -170,7 +170,7 @@ func TestAWriteThatMeetsADrainGoesElsewhere_Row58(t *testing.T) {
 	row, _ := p.table.Current(0)
 	w := p.client.waiters.get()
 	b := p.client.budget(t.Context(), syncCall(""))
-	frame, f := p.client.encode(nil, &b, syncCall(""))
+	frame, f := p.client.encode(nil, nil, &b, syncCall(""))
 	require.Nil(t, f)
 	if s.submit(w.fill(&b, syncCall(""), frame)) {
 		_, f, v := p.client.await(&b, w, s)

@@ -15,13 +15,18 @@ import (
 // that msgpack does not have (a channel, a function), that refers to itself or nests
 // deeper than protocol.MaxDepth, and when an encoder of the value's own fails, panics or writes
 // something else than one value. It is safe for concurrent use.
-func Append(dst []byte, v any) (out []byte, err error) {
+func Append(dst []byte, v any) (out []byte, err error) { return AppendLending(dst, v, nil) }
+
+// AppendLending is Append, but leaves out the bytes of a []byte or string of 16 KiB or more that is
+// v, or a field of v, and puts them into lent: the caller writes both. Their places count
+// from dst's first byte. A v that is more than numbers, strings and bytes is copied all the same; so is all with a nil lent.
+func AppendLending(dst []byte, v any, lent *Lent) (out []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			out, err = dst, fmt.Errorf("encode %T: panic: %v", v, p)
 		}
 	}()
-	if out, ok := appendPlain(dst, v); ok {
+	if out, ok := appendPlain(dst, v, lent); ok {
 		return out, nil
 	}
 	rv, own, err := encodable(v)

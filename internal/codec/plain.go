@@ -5,15 +5,13 @@ import (
 	"math"
 	"reflect"
 	"strings"
+	"unsafe"
 
 	"github.com/taskd-go/task/internal/raw"
 )
 
 // Most tasks and results are structs of numbers, strings and bytes, or one of these. They are
 // written here, as the library would write them, in a third of the time that it takes.
-
-// plainLimit is how long, in bytes, a string or []byte of a plain value may be.
-const plainLimit = 16 << 10
 
 // isPlain says whether a value of the plan's type is plain, as far as the type can tell.
 func (p *plan) isPlain() bool {
@@ -50,8 +48,8 @@ func isFlat(t reflect.Type) bool {
 	return true
 }
 
-// appendPlain appends v; ok is false, and nothing appended, when v is not plain.
-func appendPlain(dst []byte, v any) (out []byte, ok bool) {
+// appendPlain appends v, but for what it puts into lent; ok is false, and nothing appended, when v is not plain.
+func appendPlain(dst []byte, v any, lent *Lent) (out []byte, ok bool) {
 	if v == nil {
 		return append(dst, raw.CodeNil), true
 	}
@@ -60,45 +58,46 @@ func appendPlain(dst []byte, v any) (out []byte, ok bool) {
 	if !p.plain || p.err != nil {
 		return dst, false
 	}
-	if out, ok = p.append(dst, value); !ok {
-		return dst, false
-	}
-	return out, true
+	return p.append(dst, value, lent), true
 }
 
-// append appends v, whose type is plain; ok is false for one that is too long.
-func (p *plan) append(dst []byte, v reflect.Value) (out []byte, ok bool) {
+// append appends v, whose type is plain.
+func (p *plan) append(dst []byte, v reflect.Value, lent *Lent) []byte {
 	switch p.kind {
 	case reflect.Bool:
-		return raw.AppendBool(dst, v.Bool()), true
+		return raw.AppendBool(dst, v.Bool())
 	case reflect.String:
-		return raw.AppendStr(dst, v.String()), v.Len() < plainLimit
+		if lent.takes(v.Len()) {
+			return lent.add(raw.AppendStrHead(dst, v.Len()), unsafe.Slice(unsafe.StringData(v.String()), v.Len()))
+		}
+		return raw.AppendStr(dst, v.String())
 	case reflect.Float32:
-		return binary.BigEndian.AppendUint32(append(dst, 0xca), math.Float32bits(float32(v.Float()))), true
+		return binary.BigEndian.AppendUint32(append(dst, 0xca), math.Float32bits(float32(v.Float())))
 	case reflect.Float64:
-		return binary.BigEndian.AppendUint64(append(dst, 0xcb), math.Float64bits(v.Float())), true
+		return binary.BigEndian.AppendUint64(append(dst, 0xcb), math.Float64bits(v.Float()))
 	case reflect.Slice:
 		if v.IsNil() {
-			return append(dst, raw.CodeNil), true
+			return append(dst, raw.CodeNil)
 		}
-		return raw.AppendBin(dst, v.Bytes()), v.Len() < plainLimit
+		if lent.takes(v.Len()) {
+			return lent.add(raw.AppendBinHead(dst, v.Len()), v.Bytes())
+		}
+		return raw.AppendBin(dst, v.Bytes())
 	case reflect.Pointer:
 		if v.IsNil() {
-			return append(dst, raw.CodeNil), true
+			return append(dst, raw.CodeNil)
 		}
-		return p.elem.append(dst, v.Elem())
+		return p.elem.append(dst, v.Elem(), lent)
 	case reflect.Struct:
 		dst = raw.AppendMapHead(dst, len(p.list))
 		for _, f := range p.list {
 			dst = raw.AppendStr(dst, f.name)
-			if dst, ok = f.plan.append(dst, v.Field(f.index[0])); !ok {
-				return dst, false
-			}
+			dst = f.plan.append(dst, v.Field(f.index[0]), lent)
 		}
-		return dst, true
+		return dst
 	}
 	if v.CanInt() {
-		return raw.AppendInt(dst, v.Int()), true
+		return raw.AppendInt(dst, v.Int())
 	}
-	return raw.AppendUint(dst, v.Uint()), true
+	return raw.AppendUint(dst, v.Uint())
 }

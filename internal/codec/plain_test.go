@@ -54,11 +54,11 @@ func TestPlainValuesAreWrittenAsTheLibraryWritesThem(t *testing.T) {
 		})
 	}
 	values = append(values, nil, narrow{}, &narrow{}, (*narrow)(nil), struct{}{}, []byte(nil), []byte{}, "", []letter(nil), math.NaN(), math.Inf(-1))
-	for _, n := range []int{31, 32, 255, 256, plainLimit - 1} {
+	for _, n := range []int{31, 32, 255, 256, lendFrom} {
 		values = append(values, strings.Repeat("s", n), make([]byte, n))
 	}
 	for _, v := range values {
-		got, ok := appendPlain([]byte("kept"), v)
+		got, ok := appendPlain([]byte("kept"), v, nil)
 		require.True(t, ok, "%T", v)
 		assert.Equal(t, append([]byte("kept"), byTheLibrary(t, v)...), got, "%T %v", v, v)
 	}
@@ -75,21 +75,19 @@ func byTheLibrary(t *testing.T, v any) []byte {
 
 func TestWhatIsNotPlainIsTheLibrarysPart(t *testing.T) {
 	for name, v := range map[string]any{
-		"tags":               tagged{},
-		"embedded":           shadowing{},
-		"an array":           asArray{},
-		"its own encoder":    loose{1},
-		"a field that has":   struct{ L loose }{loose{1}},
-		"a time":             time.Now(),
-		"an interface":       struct{ V any }{1},
-		"itself":             node{},
-		"an address":         uintptr(1),
-		"a channel":          make(chan int),
-		"long bytes":         make([]byte, plainLimit),
-		"a long string in a": struct{ S string }{strings.Repeat("s", plainLimit)},
+		"tags":             tagged{},
+		"embedded":         shadowing{},
+		"an array":         asArray{},
+		"its own encoder":  loose{1},
+		"a field that has": struct{ L loose }{loose{1}},
+		"a time":           time.Now(),
+		"an interface":     struct{ V any }{1},
+		"itself":           node{},
+		"an address":       uintptr(1),
+		"a channel":        make(chan int),
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, ok := appendPlain([]byte("kept"), v)
+			out, ok := appendPlain([]byte("kept"), v, nil)
 			assert.False(t, ok)
 			assert.Equal(t, "kept", string(out))
 		})

@@ -54,30 +54,34 @@ func AppendBool(dst []byte, v bool) []byte {
 
 // AppendStr appends s as a str.
 func AppendStr[S []byte | string](dst []byte, s S) []byte {
-	switch n := len(s); {
+	return append(AppendStrHead(dst, len(s)), s...)
+}
+
+// AppendStrHead appends the head of a str of n bytes.
+func AppendStrHead(dst []byte, n int) []byte {
+	switch {
 	case n < 32:
-		dst = append(dst, 0xa0|byte(n))
+		return append(dst, 0xa0|byte(n))
 	case n <= math.MaxUint8:
-		dst = append(dst, 0xd9, byte(n))
+		return append(dst, 0xd9, byte(n))
 	case n <= math.MaxUint16:
-		dst = binary.BigEndian.AppendUint16(append(dst, 0xda), uint16(n))
-	default:
-		dst = binary.BigEndian.AppendUint32(append(dst, 0xdb), uint32(n))
+		return binary.BigEndian.AppendUint16(append(dst, 0xda), uint16(n))
 	}
-	return append(dst, s...)
+	return binary.BigEndian.AppendUint32(append(dst, 0xdb), uint32(n))
 }
 
 // AppendBin appends b as bin.
-func AppendBin(dst, b []byte) []byte {
-	switch n := len(b); {
+func AppendBin(dst, b []byte) []byte { return append(AppendBinHead(dst, len(b)), b...) }
+
+// AppendBinHead appends the head of a bin of n bytes.
+func AppendBinHead(dst []byte, n int) []byte {
+	switch {
 	case n <= math.MaxUint8:
-		dst = append(dst, 0xc4, byte(n))
+		return append(dst, 0xc4, byte(n))
 	case n <= math.MaxUint16:
-		dst = binary.BigEndian.AppendUint16(append(dst, 0xc5), uint16(n))
-	default:
-		dst = binary.BigEndian.AppendUint32(append(dst, 0xc6), uint32(n))
+		return binary.BigEndian.AppendUint16(append(dst, 0xc5), uint16(n))
 	}
-	return append(dst, b...)
+	return binary.BigEndian.AppendUint32(append(dst, 0xc6), uint32(n))
 }
 
 // AppendArrayHead appends the head of an array of n elements, at most 15.

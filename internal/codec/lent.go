@@ -1,0 +1,60 @@
+package codec
+
+import "net"
+
+// lendFrom is from how many bytes on a []byte or string is lent.
+const lendFrom = 16 << 10
+
+// Lent is the large memory of a value that AppendLending left out of the bytes. The zero Lent is
+// empty. What it holds must not change until it was written or Reset.
+type Lent struct {
+	pieces []piece
+	size   int
+	parts  net.Buffers // of one write
+	rest   net.Buffers // of parts, while they are written
+}
+
+// A piece stands in front of the byte at index at.
+type piece struct {
+	at   int
+	data []byte
+}
+
+// Size is how many bytes more than those around it are to be written.
+func (l *Lent) Size() int {
+	if l == nil {
+		return 0
+	}
+	return l.size
+}
+
+// Reset lets the memory go.
+func (l *Lent) Reset() {
+	clear(l.pieces)
+	clear(l.parts)
+	l.pieces, l.size, l.parts, l.rest = l.pieces[:0], 0, l.parts[:0], nil
+}
+
+// WriteTo writes b with the pieces in their places, and returns how much the connection has taken.
+func (l *Lent) WriteTo(conn net.Conn, b []byte) (int, error) {
+	l.parts = l.parts[:0]
+	from := 0
+	for _, p := range l.pieces {
+		l.parts = append(l.parts, b[from:p.at], p.data)
+		from = p.at
+	}
+	l.parts = append(l.parts, b[from:])
+	l.rest = l.parts
+	n, err := l.rest.WriteTo(conn)
+	return int(n), err
+}
+
+// takes says whether something of n bytes is to be lent.
+func (l *Lent) takes(n int) bool { return l != nil && n >= lendFrom }
+
+// add notes that data belongs behind dst, and returns dst.
+func (l *Lent) add(dst, data []byte) []byte {
+	l.pieces = append(l.pieces, piece{len(dst), data})
+	l.size += len(data)
+	return dst
+}
