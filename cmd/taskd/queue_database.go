@@ -52,20 +52,18 @@ func (db *database) Close() error { return db.close() }
 
 // open connects, and brings the tables up to date.
 func (at *target) open(ctx context.Context) (*database, error) {
-	db, err := at.connect(ctx)
+	s, err := at.source()
 	if err != nil {
 		return nil, err
 	}
-	if db.applied, err = migrated(ctx, db); err != nil {
-		return nil, errors.Join(err, db.close())
-	}
-	return db, nil
+	return s.open(ctx)
 }
 
-func (at *target) connect(ctx context.Context) (*database, error) {
+// source is what flags, environment and file say.
+func (at *target) source() (source, error) {
 	settings, err := at.file.settings()
 	if err != nil {
-		return nil, err
+		return source{}, err
 	}
 	tables := queue.Tables{
 		Prefix: at.tables.Prefix,
@@ -73,33 +71,10 @@ func (at *target) connect(ctx context.Context) (*database, error) {
 		Failed: cmp.Or(at.tables.Failed, settings.Tables.Failed),
 	}
 	if err := tables.Check(); err != nil {
-		return nil, err
+		return source{}, err
 	}
 	dsn, by, err := at.find(settings)
-	if err != nil {
-		return nil, err
-	}
-	scheme, rest, _ := strings.Cut(dsn, ":")
-	switch scheme {
-	case "":
-		path, err := defaultFile()
-		if err != nil {
-			return nil, err
-		}
-		return openSQLite(ctx, path, tables)
-	case "sqlite":
-		path := strings.TrimPrefix(rest, "//")
-		if path == "" {
-			return nil, usagef("%s: want a path behind sqlite:", by)
-		}
-		return openSQLite(ctx, path, tables)
-	case "postgres", "postgresql":
-		return openPostgres(ctx, dsn, tables)
-	case "mysql":
-		return openMySQL(ctx, dsn, tables)
-	default: // the text may hold a password
-		return nil, usagef("%s: want sqlite:/path/file.db, postgres://… or mysql://…", by)
-	}
+	return source{dsn: dsn, by: by, tables: tables}, err
 }
 
 // find is the name of the database, and who said so. What stands in the environment goes before the file.
@@ -119,6 +94,49 @@ func (at *target) find(settings queue.Config) (dsn, by string, err error) {
 	return dsn, at.file.path + ": " + connectionsAt + settings.Connection, nil
 }
 
+// A source is a database by its name, and what of it is meant.
+type source struct {
+	dsn, by string // by: who said so
+	tables  queue.Tables
+	wrap    func(*sql.DB) *sql.DB // what is written goes through it; nil: it goes straight
+}
+
+// open connects, and brings the tables up to date.
+func (s source) open(ctx context.Context) (*database, error) {
+	db, err := s.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if db.applied, err = migrated(ctx, db); err != nil {
+		return nil, errors.Join(err, db.close())
+	}
+	return db, nil
+}
+
+func (s source) connect(ctx context.Context) (*database, error) {
+	scheme, rest, _ := strings.Cut(s.dsn, ":")
+	switch scheme {
+	case "":
+		path, err := defaultFile()
+		if err != nil {
+			return nil, err
+		}
+		return s.openSQLite(ctx, path)
+	case "sqlite":
+		path := strings.TrimPrefix(rest, "//")
+		if path == "" {
+			return nil, usagef("%s: want a path behind sqlite:", s.by)
+		}
+		return s.openSQLite(ctx, path)
+	case "postgres", "postgresql":
+		return s.openPostgres(ctx)
+	case "mysql":
+		return s.openMySQL(ctx)
+	default: // the text may hold a password
+		return nil, usagef("%s: want sqlite:/path/file.db, postgres://… or mysql://…", s.by)
+	}
+}
+
 // defaultFile is where the jobs of a user are who named no database.
 func defaultFile() (string, error) {
 	data := os.Getenv("XDG_DATA_HOME")
@@ -136,31 +154,43 @@ func defaultFile() (string, error) {
 	return filepath.Join(dir, "queue.db"), nil
 }
 
-func openSQLite(ctx context.Context, path string, t queue.Tables) (*database, error) {
+func (s source) openSQLite(ctx context.Context, path string) (*database, error) {
 	db, err := sqlite.Open(ctx, path, sqlite.Normal)
 	if err != nil {
 		return nil, err
 	}
-	q, err := db.Queue(queue.WithTables(t))
-	return &database{queue: q, waker: db.Waker(), sql: db.Write, dialect: queue.SQLite, tables: t, close: db.Close}, err
+	opened, waker := *db, db.Waker()
+	db.Write = s.wrapped(db.Write)
+	q, err := db.Queue(queue.WithTables(s.tables))
+	return &database{queue: q, waker: waker, sql: opened.Write, dialect: queue.SQLite, tables: s.tables, close: opened.Close}, err
 }
 
-func openPostgres(ctx context.Context, dsn string, t queue.Tables) (*database, error) {
-	db, err := postgres.Open(ctx, dsn)
+func (s source) openPostgres(ctx context.Context) (*database, error) {
+	db, err := postgres.Open(ctx, s.dsn)
 	if err != nil {
 		return nil, err
 	}
-	q, err := db.Queue(t)
-	return &database{queue: q, waker: db.Waker(t), sql: db.SQL, dialect: queue.PostgreSQL, tables: t, close: db.Close}, err
+	opened := *db
+	db.SQL = s.wrapped(db.SQL)
+	q, err := db.Queue(s.tables)
+	return &database{queue: q, waker: db.Waker(s.tables), sql: opened.SQL, dialect: queue.PostgreSQL, tables: s.tables, close: opened.Close}, err
 }
 
-func openMySQL(ctx context.Context, dsn string, t queue.Tables) (*database, error) {
-	db, err := mysql.Open(ctx, dsn)
+func (s source) openMySQL(ctx context.Context) (*database, error) {
+	db, err := mysql.Open(ctx, s.dsn)
 	if err != nil {
 		return nil, err
 	}
-	q, err := mysql.Queue(db, queue.WithTables(t))
-	return &database{queue: q, sql: db, dialect: queue.MySQL, tables: t, close: db.Close}, err
+	q, err := mysql.Queue(s.wrapped(db), queue.WithTables(s.tables))
+	return &database{queue: q, sql: db, dialect: queue.MySQL, tables: s.tables, close: db.Close}, err
+}
+
+// wrapped is db for what is written. Closing db is enough: what is around it holds nothing.
+func (s source) wrapped(db *sql.DB) *sql.DB {
+	if s.wrap == nil {
+		return db
+	}
+	return s.wrap(db)
 }
 
 // migrated applies what the database lacks. Where two do so at once, one can fail for the other's sake; it

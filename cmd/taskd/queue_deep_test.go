@@ -26,9 +26,7 @@ func (idle) Handle(context.Context) error { return nil }
 // open opens the database in the test's own process, for what would be too many commands.
 func (j *jobs) open() *database {
 	j.t.Helper()
-	db, err := openSQLite(j.t.Context(), strings.TrimPrefix(j.dsn, "sqlite:"), queue.Tables{})
-	require.NoError(j.t, err)
-	_, err = migrated(j.t.Context(), db)
+	db, err := source{dsn: j.dsn}.open(j.t.Context())
 	require.NoError(j.t, err)
 	j.t.Cleanup(func() { db.Close() })
 	return db
