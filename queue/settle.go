@@ -43,7 +43,11 @@ func (q *Queue) settle(ctx context.Context, verdicts []verdict, by string) (held
 		}
 	}
 	if len(others) == 0 && q.d.returning() { // one statement is a transaction
-		gone, err := q.deleteReserved(ctx, q.db, done, tokens)
+		var gone []int64
+		err = q.again(ctx, func() (err error) {
+			gone, err = q.deleteReserved(ctx, q.db, done, tokens)
+			return err
+		})
 		return set(gone), err
 	}
 	err = q.inTx(ctx, func(tx *sql.Tx) error {

@@ -55,6 +55,25 @@ func BenchmarkPush(b *testing.B) {
 	}
 }
 
+// BenchmarkPushNotify is what announcing pushes costs: a NOTIFY takes a lock that all commits with one share.
+func BenchmarkPushNotify(b *testing.B) {
+	db := openPostgreSQL(b)
+	for name, channel := range map[string]string{"off": "", "on": db.Channel} {
+		b.Run(name, func(b *testing.B) {
+			q := openQueue(b, db, queue.NotifyOn(channel))
+			b.SetParallelism(4)
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if _, err := q.Push(b.Context(), nothing{}); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+			perSecond(b, b.N)
+		})
+	}
+}
+
 func BenchmarkPushMany1000(b *testing.B) {
 	js := make([]queue.Job, 1000)
 	for i := range js {

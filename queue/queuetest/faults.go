@@ -2,6 +2,7 @@ package queuetest
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
@@ -27,6 +28,22 @@ func (s *stage) broken(hook func(ctx context.Context, statement string) error) *
 	require.NoError(s, err)
 	return q
 }
+
+// deadlock is the error of a statement that the database gave up for another.
+func deadlock(d queue.Dialect) error {
+	switch d {
+	case queue.PostgreSQL:
+		return stateError("40P01")
+	case queue.MySQL:
+		return errors.New("Error 1213 (40001): Deadlock found when trying to get lock; try restarting transaction")
+	}
+	return errors.New("database is locked (5) (SQLITE_BUSY)")
+}
+
+type stateError string
+
+func (e stateError) Error() string    { return "SQLSTATE " + string(e) }
+func (e stateError) SQLState() string { return string(e) }
 
 // isRenewal tells the statement that renews leases.
 func isRenewal(statement string) bool { return strings.Contains(statement, "SET lease_until = ") }
@@ -199,7 +216,7 @@ var faults = []behaviour{
 		require.NoError(s, wait())
 	}},
 	{"many workers and jobs: each job once, deadlocks tried again_Row40_Row46", func(s *stage) {
-		const workers, jobs = 8, 400
+		const workers, jobs = 16, 5000
 		q := s.real()
 		sc := newScript(s, &script{})
 		var js []queue.Job
@@ -209,11 +226,17 @@ var faults = []behaviour{
 		_, err := q.PushMany(s.Context(), js)
 		require.NoError(s, err)
 		var all sync.WaitGroup
+		var retries atomic.Int64
 		for range workers {
-			w := s.worker(s.real(), scriptedHandlers, queue.Concurrency(8))
-			all.Go(func() { s.drain(w) })
+			own := s.real()
+			w := s.worker(own, scriptedHandlers, queue.Concurrency(8))
+			all.Go(func() {
+				s.drain(w)
+				retries.Add(own.Retries())
+			})
 		}
 		all.Wait()
+		s.Logf("%d transactions were tried again", retries.Load())
 		s.mustBeEmpty()
 		seen := map[string]int{}
 		for _, name := range sc.ran() {
@@ -221,6 +244,23 @@ var faults = []behaviour{
 			require.Equal(s, 1, seen[name], "job %s ran twice", name)
 		}
 		assert.Len(s, seen, jobs)
+	}},
+	{"what a deadlock ended is tried again, and counted_Row40", func(s *stage) {
+		var left atomic.Int64
+		left.Store(2)
+		q := s.broken(func(_ context.Context, statement string) error {
+			if s.settles(statement) && left.Add(-1) >= 0 {
+				return deadlock(s.db.Dialect)
+			}
+			return nil
+		})
+		_, err := q.PushMany(s.Context(), []queue.Job{typed{"plain"}, typed{"plain"}})
+		require.NoError(s, err)
+		r := newRecord()
+		assert.Equal(s, 2, s.drain(s.worker(q, []job.Handler{r.handler()})))
+		assert.Len(s, r.take(), 2)
+		s.mustBeEmpty()
+		assert.EqualValues(s, 2, q.Retries())
 	}},
 	{"jobs that failed together come back apart_Row45", func(s *stage) {
 		const jobs = 100
@@ -246,21 +286,22 @@ var faults = []behaviour{
 		if s.db.Channel == "" {
 			s.Skip("this database announces nothing")
 		}
-		var notified atomic.Int64
-		db := faulty(s, s.db.SQL, func(_ context.Context, statement string) error {
+		notified := map[string]int64{}
+		db := Spy(s.T, s.db.SQL, func(statement string, args []driver.NamedValue) {
 			if strings.Contains(statement, "pg_notify") {
-				notified.Add(1)
+				notified[fmt.Sprint(args[len(args)-1].Value)]++
 			}
-			return nil
 		})
 		q, err := queue.New(db, s.db.Dialect, queue.WithTables(s.db.Tables), queue.NotifyOn(s.db.Channel))
 		require.NoError(s, err)
 		begin := time.Now()
-		for range 100 {
-			_, err := q.PushEnvelope(s.Context(), envelope("plain", "a"))
+		for i := range 300 {
+			_, err := q.PushEnvelope(s.Context(), envelope("plain", "a"), queue.On(fmt.Sprintf("q%d", i%3)))
 			require.NoError(s, err)
 		}
-		assert.LessOrEqual(s, notified.Load(), time.Since(begin).Milliseconds()/100+1)
-		assert.Positive(s, notified.Load())
+		assert.Len(s, notified, 3)
+		for name, n := range notified {
+			assert.LessOrEqual(s, n, time.Since(begin).Milliseconds()/100+1, name)
+		}
 	}},
 }

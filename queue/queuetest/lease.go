@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -190,7 +191,7 @@ var leases = []behaviour{
 		assert.Equal(s, 1, s.drain(w))
 	}},
 	{"several sweeps at once end each lapsed reservation once_Row9", func(s *stage) {
-		const jobs = 200
+		const jobs = 1000
 		s.lapsedRows(jobs, "nobody")
 		var requeued atomic.Int64
 		var all sync.WaitGroup
@@ -206,13 +207,28 @@ var leases = []behaviour{
 		assert.EqualValues(s, jobs, requeued.Load())
 		assert.EqualValues(s, jobs, s.int("SELECT COUNT(*) FROM "+s.table("jobs")+" WHERE crashes = 1 AND attempts = 1 AND reserved_token IS NULL"))
 	}},
-	{"a sweep gives foreign types back untouched, in one pass_Row3_Row5", func(s *stage) {
-		const jobs = 300
-		s.lapsedRows(jobs, "foreign")
+	{"a sweep clears all that lapsed in one pass, foreign types untouched, a bounded number at a time_Row3_Row5", func(s *stage) {
+		const jobs, atOnce = 5000, 100
+		s.lapsedRows(jobs, "plain", "foreign", "nobody")
+		before := s.payloads()
+		var inTx, most int
+		q := s.broken(func(_ context.Context, statement string) error {
+			switch {
+			case statement == "BEGIN":
+				inTx = 0
+			case strings.HasPrefix(statement, "UPDATE "+s.table("jobs")):
+				inTx++
+				most = max(most, inTx)
+			}
+			return nil
+		})
 		r := newRecord()
-		s.drain(s.worker(s.q, []job.Handler{r.handler()}, queue.Queues("elsewhere")))
+		s.drain(s.worker(q, []job.Handler{r.handler()}, queue.Queues("elsewhere"), queue.QueryTimeout(time.Minute)))
 		assert.Equal(s, queue.Counts{Ready: jobs}, s.counts(""))
 		assert.Empty(s, s.failed())
+		assert.Equal(s, before, s.payloads(), "jobs and the numbers of their attempts")
+		assert.LessOrEqual(s, most, atOnce)
+		assert.Positive(s, most)
 	}},
 	{"a worker of the same host and pid is another worker_Row13", func(s *stage) {
 		one, two := s.worker(s.q, nil), s.worker(s.q, nil)
@@ -220,15 +236,37 @@ var leases = []behaviour{
 	}},
 }
 
-// lapsedRows are jobs whose leases lapsed, over several queues.
-func (s *stage) lapsedRows(n int, jobType string) {
+// lapsedRows are n jobs of some types whose leases lapsed, over seven queues.
+func (s *stage) lapsedRows(n int, jobTypes ...string) {
 	s.Helper()
+	const queues = 7
 	s.at(0)
-	for i := range n {
-		s.push(envelope(jobType, "a"), queue.On(fmt.Sprintf("q%d", i%7)))
+	for i := range queues {
+		var js []queue.Job
+		for j := i; j < n; j += queues {
+			js = append(js, typed{jobTypes[j/queues%len(jobTypes)]})
+		}
+		_, err := s.q.PushMany(s.Context(), js, queue.On(fmt.Sprintf("q%d", i)))
+		require.NoError(s, err)
 	}
 	s.db.must(s, fmt.Sprintf("UPDATE %s SET reserved_token = 'gone.1', reserved_at = %d, lease_until = %d, attempts = 1", s.table("jobs"), s.now, s.now))
 	s.at(1)
+}
+
+// A typed job is of the type that it is told.
+type typed struct{ jobType string }
+
+func (j typed) JobType() string            { return j.jobType }
+func (typed) Handle(context.Context) error { return nil }
+
+// payloads are the types and payloads of all jobs and their numbers of attempts, by the rows' ids.
+func (s *stage) payloads() map[string]string {
+	s.Helper()
+	all := map[string]string{}
+	for _, info := range s.list() {
+		all[info.ID] = fmt.Sprintf("%s %s %s %d", info.Queue, info.Type, info.Envelope.Payload, info.Attempts)
+	}
+	return all
 }
 
 var ends = []behaviour{
