@@ -4,29 +4,54 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// docs/faults.md names tests that exist.
+// docs/faults.md names tests that exist: functions, and behaviours in words.
 func TestFaultsAreTested(t *testing.T) {
 	doc, err := os.ReadFile("docs/faults.md")
 	require.NoError(t, err)
-	named := regexp.MustCompile("`(Test\\w+)`(?: \\(([\\w/]+)\\))?").FindAllStringSubmatch(string(doc), -1)
+	named := regexp.MustCompile("`(Test\\w+|[^`]+_Row\\d+)`(?: \\(([\\w/]+)\\))?").FindAllStringSubmatch(string(doc), -1)
 	require.NotEmpty(t, named)
 	sources := map[string]string{}
 	for _, m := range named {
 		name, dir := m[1], filepath.Join(".", m[2])
 		if _, read := sources[dir]; !read {
-			files, _ := filepath.Glob(filepath.Join(dir, "*_test.go"))
-			for _, f := range files {
-				text, err := os.ReadFile(f)
-				require.NoError(t, err)
-				sources[dir] += string(text)
-			}
+			sources[dir] = sourcesIn(t, dir)
 		}
-		assert.Contains(t, sources[dir], "func "+name+"(t *testing.T)", "in %s", dir)
+		if strings.HasPrefix(name, "Test") {
+			name = "func " + name + "(t *testing.T)"
+		} else {
+			name = strconv.Quote(name)
+		}
+		assert.Contains(t, sources[dir], name, "in %s", dir)
 	}
+}
+
+// What is tested for a fault of job queues is in docs/faults.md.
+func TestTestedFaultsAreListed(t *testing.T) {
+	doc, err := os.ReadFile("docs/faults.md")
+	require.NoError(t, err)
+	for _, dir := range []string{"job", "middleware", "pooljob", "queue/queuetest", "queue/conformance"} {
+		for _, m := range regexp.MustCompile(`(?:func |\{")([^"\n(]+_Row\d+)\b`).FindAllStringSubmatch(sourcesIn(t, dir), -1) {
+			assert.Contains(t, string(doc), "`"+m[1]+"` ("+dir+")")
+		}
+	}
+}
+
+func sourcesIn(t *testing.T, dir string) (text string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	require.NoError(t, err)
+	for _, f := range files {
+		source, err := os.ReadFile(f)
+		require.NoError(t, err)
+		text += string(source)
+	}
+	return text
 }

@@ -184,9 +184,18 @@ var faults = []behaviour{
 		}
 	}},
 	{"a default lease lets a killed worker's job run again within a minute_Row15", func(s *stage) {
+		id := s.push(envelope("plain", "a"))
+		var lease time.Duration // of a worker that was told none
+		s.drain(s.worker(s.q, answers(func(context.Context, job.Envelope) job.Result {
+			info := s.inspect(id).Job
+			lease = info.LeaseUntil.Sub(info.ReservedAt)
+			return job.Success()
+		})))
+		require.Positive(s, lease)
+
 		sc := newScript(s, &script{handle: held})
 		s.pushJob(sc.job("A"))
-		p := s.puppet(queue.Lease(30 * time.Second))
+		p := s.puppet(queue.Lease(lease))
 		require.Equal(s, "A", p.claim())
 		p.leave()
 		s.at(60)
