@@ -58,7 +58,7 @@ func TestEveryQueueIsMeasured(t *testing.T) {
 	field, err := places.openQueues(t.Context(), regexp.MustCompile(""))
 	t.Cleanup(func() { assert.NoError(t, field.close()) })
 	require.NoError(t, err)
-	p := queuePlan{rounds: 1, turn: 20 * time.Millisecond, share: 0.01, pickUps: 1}
+	p := queuePlan{only: regexp.MustCompile(""), rounds: 1, turn: 20 * time.Millisecond, share: 0.01, pickUps: 1}
 	r, err := p.run(t.Context(), field, io.Discard)
 	require.NoError(t, err)
 	for _, q := range field {

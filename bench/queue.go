@@ -78,12 +78,16 @@ func runQueues(f flags, w, progress io.Writer) (err error) {
 	if err != nil {
 		return fmt.Errorf("-contender: %w", err)
 	}
+	cases, err := regexp.Compile(f.cases)
+	if err != nil {
+		return fmt.Errorf("-case: %w", err)
+	}
 	if f.rounds < 1 || f.seconds <= 0 {
 		return fmt.Errorf("nothing to measure: %d rounds of %v s", f.rounds, f.seconds)
 	}
-	p := queuePlan{rounds: f.rounds, turn: time.Duration(f.seconds * float64(time.Second)), share: 1, pickUps: 20}
+	p := queuePlan{only: cases, rounds: f.rounds, turn: time.Duration(f.seconds * float64(time.Second)), share: 1, pickUps: 20}
 	if f.quick {
-		p = queuePlan{rounds: 3, turn: 100 * time.Millisecond, share: 0.2, pickUps: 4}
+		p = queuePlan{only: cases, rounds: 3, turn: 100 * time.Millisecond, share: 0.2, pickUps: 4}
 	}
 	places, err := openStores(ctx, progress)
 	defer func() { err = errors.Join(err, places.close(ctx)) }()

@@ -13,7 +13,7 @@ func reportQueues(w io.Writer, p queuePlan, s *stores, r results) {
 	fmt.Fprintln(w, "| | setting | push/s, 1 caller | push/s, 8 callers | push/s in batches | worked/s | ± | pick-up p50 ms | p95 ms |")
 	fmt.Fprintln(w, "|---|---|--:|--:|--:|--:|--:|--:|--:|")
 	for _, c := range queueContenders() {
-		if len(r.samples[key{c.name, workCase}]) == 0 {
+		if !r.has(c.name) {
 			continue
 		}
 		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", c.name, c.setting,
@@ -35,6 +35,16 @@ func reportQueues(w io.Writer, p queuePlan, s *stores, r results) {
 	for _, a := range queueAims() {
 		fmt.Fprintln(w, a.line(r))
 	}
+}
+
+// has reports whether anything of the contender was measured.
+func (r results) has(contender string) bool {
+	for k := range r.samples {
+		if k.contender == contender {
+			return true
+		}
+	}
+	return false
 }
 
 func queueAims() []aim {

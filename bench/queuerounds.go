@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os/exec"
+	"regexp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,7 @@ var (
 
 // A queuePlan is what a run measures.
 type queuePlan struct {
+	only    *regexp.Regexp // names of cases
 	rounds  int
 	turn    time.Duration // of pushing
 	share   float64       // of a contender's jobs that a turn of work has
@@ -46,8 +48,11 @@ func (p queuePlan) run(ctx context.Context, field runningQueues, progress io.Wri
 		fmt.Fprintf(progress, "round %d of %d: push, work\n", round+1, p.rounds)
 		for i := range field {
 			q := field[(i+round)%len(field)]
-			for _, c := range []benchCase{pushCase, push8Case, pushManyCase} {
-				s, ok, err := p.push(ctx, q, c)
+			for _, c := range []benchCase{pushCase, push8Case, pushManyCase, workCase} {
+				if !p.only.MatchString(c.String()) {
+					continue
+				}
+				s, ok, err := p.measure(ctx, q, c)
 				if err != nil {
 					return res, fmt.Errorf("%s: %s: %w", c, q.name, err)
 				}
@@ -55,14 +60,21 @@ func (p queuePlan) run(ctx context.Context, field runningQueues, progress io.Wri
 					res.add(q, c, s)
 				}
 			}
-			s, err := p.work(ctx, q)
-			if err != nil {
-				return res, fmt.Errorf("%s: %s: %w", workCase, q.name, err)
-			}
-			res.add(q, workCase, s)
 		}
 	}
+	if !p.only.MatchString(pickUpCase.String()) {
+		return res, nil
+	}
 	return res, p.pickUp(ctx, field, progress, res)
+}
+
+// measure is a turn; not ok: the queue has no such push.
+func (p queuePlan) measure(ctx context.Context, q *runningQueue, c benchCase) (sample, bool, error) {
+	if c == workCase {
+		s, err := p.work(ctx, q)
+		return s, true, err
+	}
+	return p.push(ctx, q, c)
 }
 
 func (r results) add(q *runningQueue, c benchCase, s sample) {
@@ -70,7 +82,7 @@ func (r results) add(q *runningQueue, c benchCase, s sample) {
 	r.samples[k] = append(r.samples[k], s)
 }
 
-// push is a turn of pushing; not ok: the queue has no such push.
+// push is a turn of pushing.
 func (p queuePlan) push(ctx context.Context, q *runningQueue, c benchCase) (sample, bool, error) {
 	if err := q.clear(ctx); err != nil {
 		return sample{}, false, err
