@@ -95,8 +95,6 @@ func levels(queues int, lock string) string {
 	return "SELECT id FROM (" + b.String() + ") due LIMIT ?"
 }
 
-func question(text string) string { return text }
-
 // dollars numbers the parameters the way PostgreSQL wants them. Our statements hold no ? but parameters.
 func dollars(text string) string {
 	var b strings.Builder

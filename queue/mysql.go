@@ -10,7 +10,7 @@ type mysql struct{}
 func (mysql) now() string {
 	return "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000)"
 }
-func (mysql) rebind(text string) string { return question(text) }
+func (mysql) rebind(text string) string { return text }
 func (mysql) returning() bool           { return false }
 func (mysql) prepares() bool            { return false }
 

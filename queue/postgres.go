@@ -27,7 +27,9 @@ func (postgres) tokens(column string, list []string) (string, []any) {
 	return column + " = ANY (CAST(CAST(? AS text) AS text[]))", []any{"{" + strings.Join(list, ",") + "}"}
 }
 
-func (postgres) skipConflict() string { return " ON CONFLICT (unique_key) DO NOTHING" }
+func (postgres) skipConflict() string {
+	return " ON CONFLICT (unique_key) WHERE unique_key IS NOT NULL DO NOTHING"
+}
 
 func (postgres) upsert(key, set string) string {
 	return " ON CONFLICT (" + key + ") DO UPDATE SET " + set

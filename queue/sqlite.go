@@ -12,7 +12,9 @@ type sqlite struct{}
 func (sqlite) now() string {
 	return "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)"
 }
-func (sqlite) rebind(text string) string { return question(text) }
+
+// A parameter alone after LIMIT is a hint to SQLite's planner, for which it prepares the statement again at each run.
+func (sqlite) rebind(text string) string { return strings.ReplaceAll(text, "LIMIT ?", "LIMIT ? + 0") }
 func (sqlite) returning() bool           { return true }
 func (sqlite) prepares() bool            { return true }
 func (sqlite) tx() *sql.TxOptions        { return nil }
@@ -26,7 +28,9 @@ func (sqlite) tokens(column string, list []string) (string, []any) {
 	return column + " IN (SELECT value FROM json_each(?))", []any{string(text)}
 }
 
-func (sqlite) skipConflict() string { return " ON CONFLICT (unique_key) DO NOTHING" }
+func (sqlite) skipConflict() string {
+	return " ON CONFLICT (unique_key) WHERE unique_key IS NOT NULL DO NOTHING"
+}
 
 func (sqlite) upsert(key, set string) string {
 	return " ON CONFLICT (" + key + ") DO UPDATE SET " + set

@@ -11,13 +11,14 @@ CREATE TABLE {jobs} (
 	reserved_token TEXT,
 	reserved_at    BIGINT,
 	lease_until    BIGINT,
-	unique_key     TEXT     UNIQUE,
+	unique_key     TEXT,
 	backoff_ms     BIGINT,
 	timeout_ms     BIGINT,
 	seq            BIGINT   NOT NULL DEFAULT 0,
 	created_at     BIGINT   NOT NULL DEFAULT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX {jobs}_claim ON {jobs} (queue, priority, available_at, id) WHERE reserved_token IS NULL;
+CREATE UNIQUE INDEX {jobs}_unique ON {jobs} (unique_key) WHERE unique_key IS NOT NULL;
 CREATE INDEX {jobs}_lease ON {jobs} (lease_until) WHERE reserved_token IS NOT NULL;
 
 CREATE TABLE {failed} (

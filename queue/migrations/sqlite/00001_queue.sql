@@ -11,13 +11,14 @@ CREATE TABLE {jobs} (
 	reserved_token TEXT,
 	reserved_at    INTEGER,
 	lease_until    INTEGER,
-	unique_key     TEXT    UNIQUE,
+	unique_key     TEXT,
 	backoff_ms     INTEGER,
 	timeout_ms     INTEGER,
 	seq            INTEGER NOT NULL DEFAULT 0,
 	created_at     INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER))
 );
 CREATE INDEX {jobs}_claim ON {jobs} (queue, priority, available_at, id) WHERE reserved_token IS NULL;
+CREATE UNIQUE INDEX {jobs}_unique ON {jobs} (unique_key) WHERE unique_key IS NOT NULL;
 CREATE INDEX {jobs}_lease ON {jobs} (lease_until) WHERE reserved_token IS NOT NULL;
 
 CREATE TABLE {failed} (
