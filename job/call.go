@@ -51,7 +51,7 @@ func (r *Runner) call(ctx context.Context, h Handler, e Envelope) (Result, <-cha
 	var settled atomic.Bool // by the handler's return or by the limit, whichever is first
 	done := make(chan Result, 1)
 	gone := make(chan struct{})
-	go func() {
+	r.start(func() {
 		var result Result // stays the zero one if the handler ends its goroutine
 		defer func() {
 			cancel()
@@ -63,7 +63,7 @@ func (r *Runner) call(ctx context.Context, h Handler, e Envelope) (Result, <-cha
 			close(gone)
 		}()
 		result = timedOut(limited, over, recovered(limited, fn, e))
-	}()
+	})
 
 	select {
 	case result := <-done:
@@ -74,6 +74,14 @@ func (r *Runner) call(ctx context.Context, h Handler, e Envelope) (Result, <-cha
 		}
 		return <-done, nil
 	}
+}
+
+func (r *Runner) start(f func()) {
+	if r.Go == nil {
+		go f()
+		return
+	}
+	r.Go(f)
 }
 
 // timedOut gives the reason "timeout" to a handler that gave up because its time was over.

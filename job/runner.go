@@ -38,6 +38,9 @@ type Runner struct {
 	// with the reason "deferred". <= 0: 24 h. The first deferral's time travels in meta under MetaDeferredSince.
 	MaxDeferAge time.Duration
 
+	// Go calls f in another goroutine, at once. A handler with a time limit runs in it. nil: a new goroutine each time.
+	Go func(f func())
+
 	// KeepErrors is how many of its failed attempts a requeued job carries in meta under MetaErrors, the newest
 	// last, for the dead letter; 0: none. A queue that keeps a job's errors itself does not need it.
 	KeepErrors int

@@ -173,6 +173,13 @@ func TestAHandlerThatEndsItsGoroutineHasNoResult(t *testing.T) {
 	assert.EqualError(t, d.Err, "no result")
 }
 
+func TestAHandlerWithALimitRunsWhereItIsTold(t *testing.T) {
+	told := 0
+	r := &Runner{Timeout: time.Minute, Go: func(f func()) { told++; go f() }}
+	assert.Equal(t, Succeeded, r.Decide(t.Context(), answering(Success()), envelope(t, 1, 1)).Outcome)
+	assert.Equal(t, 1, told)
+}
+
 func TestLogsNeverHoldThePayload(t *testing.T) {
 	logs := &logRecorder{}
 	r := &Runner{Logger: slog.New(logs)}

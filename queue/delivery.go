@@ -30,7 +30,7 @@ func (s *session) begin(r row, until time.Time) {
 	s.held[r.id] = d
 	s.running++
 	s.mu.Unlock()
-	go func() {
+	s.crew.run(func() {
 		v, ok := s.work(d)
 		s.mu.Lock()
 		s.running--
@@ -42,7 +42,7 @@ func (s *session) begin(r row, until time.Time) {
 			s.drop(d)
 		}
 		signal(s.changed)
-	}()
+	})
 }
 
 // drop forgets a delivery whose row is not ours any more, or is stored.
@@ -121,6 +121,9 @@ func (s *session) decide(d *delivery, handler job.Handler, e job.Envelope, limit
 // runnerFor is the Runner with what the row and the job's own methods say.
 func (s *session) runnerFor(r row, e job.Envelope) *job.Runner {
 	runner := *s.runner
+	if runner.Go == nil {
+		runner.Go = s.crew.run
+	}
 	runner.Policy = rowPolicy(r, runner.Policy)
 	if r.timeoutMS.Valid && r.timeoutMS.Int64 != 0 {
 		runner.Timeout = time.Duration(r.timeoutMS.Int64) * time.Millisecond

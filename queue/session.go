@@ -37,6 +37,7 @@ type session struct {
 	changed  chan struct{} // a handler returned, or something was stored
 	wake     chan struct{}
 	settler  *settler
+	crew     crew               // runs the jobs and their handlers
 	keeping  context.CancelFunc // ends renewals and wakers
 	services sync.WaitGroup
 	calls    sync.WaitGroup  // of Failed methods
@@ -60,6 +61,7 @@ func newSession(ctx context.Context, w *Worker, limit int, untilEmpty bool) *ses
 	s.settler = newSettler(s)
 	services, cancel := context.WithCancel(s.base)
 	s.keeping = cancel
+	s.crew = crew{next: make(chan func()), over: services.Done()}
 	s.services.Go(func() { s.keepLeases(services) })
 	if !untilEmpty {
 		for _, waker := range w.wakers {

@@ -19,7 +19,8 @@ type settler struct {
 	done chan struct{}
 	stop chan struct{} // closed when nobody may add any more
 
-	once sync.Once
+	once  sync.Once
+	batch []settling // the one that is collected
 }
 
 type settling struct {
@@ -29,7 +30,8 @@ type settling struct {
 }
 
 func newSettler(s *session) *settler {
-	t := &settler{s: s, in: make(chan settling, settleMost), done: make(chan struct{}), stop: make(chan struct{})}
+	t := &settler{s: s, in: make(chan settling, settleMost), done: make(chan struct{}), stop: make(chan struct{}),
+		batch: make([]settling, 0, settleMost)}
 	go t.run()
 	return t
 }
@@ -69,7 +71,7 @@ func (t *settler) run() {
 
 // collect waits a moment for what ends at about the same time.
 func (t *settler) collect(first settling) []settling {
-	batch := []settling{first}
+	batch := append(t.batch[:0], first)
 	timer := time.NewTimer(settleAfter)
 	defer timer.Stop()
 	for len(batch) < settleMost {
