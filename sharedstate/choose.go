@@ -110,8 +110,11 @@ func (c *Chooser) scan(seed uint64) int {
 }
 
 // Done gives back what Pick or PickWait took on r, exactly once, and wakes this process's waiters.
-func (c *Chooser) Done(r Row) {
-	c.inFlight[r.n].Add(-1)
+func (c *Chooser) Done(r Row) { c.DoneMany(r, 1) }
+
+// DoneMany is n Dones at once.
+func (c *Chooser) DoneMany(r Row, n int) {
+	c.inFlight[r.n].Add(int32(-n))
 	if c.queue.waiting.Load() > 0 {
 		c.serve()
 	}

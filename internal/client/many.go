@@ -47,7 +47,6 @@ type batch struct {
 	items    []item
 	frames   []*frame // memory of the items' frames
 	todo     []int    // calls that have no worker yet
-	groups   []group
 
 	mu     sync.Mutex
 	flying int               // calls that are with a worker
@@ -64,12 +63,6 @@ type item struct {
 	shared  *shared // where it waits; nil: on a connection of its own
 	verdict verdict // of its last attempt
 	detours int
-}
-
-// A group is the calls that go to one worker together.
-type group struct {
-	row     sharedstate.Row
-	waiters []*waiter
 }
 
 // encode makes the frames of all calls, one behind the other. Nothing is lent: many calls with large memory each are not what it is for.
@@ -123,61 +116,75 @@ func (m *batch) run() {
 // place gives the calls that have none a worker each, as long as slots are free,
 // and sends them. Those that may wait for a slot stay.
 func (m *batch) place() {
-	waiting, full := m.todo[:0], false
-	for _, i := range m.todo {
-		b := m.items[i].budget
-		if b.waitUntil == 0 {
-			row, f := m.c.choose(b)
-			m.assign(i, row, f)
-			continue
+	todo := m.inTime()
+	if !m.c.calls.closed() {
+		for _, s := range m.c.chooser.PickMany(len(todo)) {
+			m.dispatch(s.Row, todo[:s.Calls])
+			todo = todo[s.Calls:]
 		}
-		if !full && !m.c.calls.closed() {
-			if row, ok := m.c.chooser.Pick(); ok {
-				m.assign(i, row, nil)
-				continue
-			}
-		}
-		full = true
-		waiting = append(waiting, i)
 	}
-	m.todo = waiting
-	m.send()
+	m.todo = m.todo[:0]
+	for _, i := range todo {
+		if m.items[i].budget.waitUntil > 0 {
+			m.todo = append(m.todo, i)
+		} else {
+			m.placeOne(i)
+		}
+	}
+}
+
+// inTime returns the calls that have no worker, without those that have no time left: these end here.
+func (m *batch) inTime() []int {
+	var b *budget
+	var ended error
+	todo := m.todo[:0]
+	for _, i := range m.todo {
+		if b != m.items[i].budget {
+			b = m.items[i].budget
+			ended = b.ended()
+		}
+		if ended == nil {
+			todo = append(todo, i)
+		} else {
+			m.failures[i] = outOfTime(ended, nothing, nil)
+		}
+	}
+	return todo
 }
 
 // placeNext waits for a slot for the first call that has none.
 func (m *batch) placeNext() {
-	for len(m.todo) > 0 {
+	for placed := false; !placed && len(m.todo) > 0; {
 		i := m.todo[0]
 		m.todo = m.todo[1:]
-		row, f := m.c.choose(m.items[i].budget)
-		m.assign(i, row, f)
-		if f == nil {
-			m.send()
-			return
-		}
+		placed = m.placeOne(i)
 	}
 }
 
-// assign puts call i with those that go to the worker of row.
-func (m *batch) assign(i int, row sharedstate.Row, f *Failure) {
-	it := &m.items[i]
+// placeOne waits for a slot as long as call i may, and sends it; false: there was none.
+func (m *batch) placeOne(i int) bool {
+	row, f := m.c.choose(m.items[i].budget)
 	if f != nil {
 		m.failures[i] = tellMore(f, m.failures[i])
-		return
+		return false
 	}
-	it.waiter.row = row
-	if m.calls[i].Cancel || len(it.waiter.frame) >= largeFrame {
-		m.sendAlone(i)
-		return
-	}
-	it.waiter.fill(it.budget, &m.calls[i], it.waiter.frame)
-	for g := range m.groups {
-		if m.groups[g].row == row {
-			m.groups[g].waiters = append(m.groups[g].waiters, &it.waiter)
-			return
+	m.dispatch(row, []int{i})
+	return true
+}
+
+// dispatch sends the calls to the worker of row, on which each has its pick.
+func (m *batch) dispatch(row sharedstate.Row, calls []int) {
+	together := make([]*waiter, 0, len(calls))
+	for _, i := range calls {
+		it := &m.items[i]
+		it.waiter.row = row
+		if m.calls[i].Cancel || len(it.waiter.frame) >= largeFrame {
+			m.sendAlone(i)
+		} else {
+			together = append(together, it.waiter.fill(it.budget, &m.calls[i], it.waiter.frame))
 		}
 	}
-	m.groups = append(m.groups, group{row, []*waiter{&it.waiter}})
+	m.sendTogether(row, together)
 }
 
 // sendAlone sends call i on a connection of its own.
@@ -191,28 +198,21 @@ func (m *batch) sendAlone(i int) {
 	})
 }
 
-// send hands the groups to their workers.
-func (m *batch) send() {
-	for _, g := range m.groups {
-		m.sendGroup(g)
-	}
-	m.groups = m.groups[:0]
-}
-
-func (m *batch) sendGroup(g group) {
-	m.launch(len(g.waiters))
-	for len(g.waiters) > 0 {
+// sendTogether sends ws on the shared connection.
+func (m *batch) sendTogether(row sharedstate.Row, ws []*waiter) {
+	m.launch(len(ws))
+	for len(ws) > 0 {
 		// The one whose time is up first bounds the wait for a connection.
-		first := slices.MinFunc(g.waiters, func(a, b *waiter) int { return cmp.Compare(a.deadline, b.deadline) })
-		s, f, v := m.c.sharedTo(m.items[first.call].budget, g.row)
+		first := slices.MinFunc(ws, func(a, b *waiter) int { return cmp.Compare(a.deadline, b.deadline) })
+		s, f, v := m.c.sharedTo(m.items[first.call].budget, row)
 		if f != nil {
-			g.waiters = m.unconnected(g.waiters, first, f, v)
+			ws = m.unconnected(ws, first, f, v)
 			continue
 		}
-		for _, w := range g.waiters {
+		for _, w := range ws {
 			m.items[w.call].shared = s
 		}
-		if s.submit(g.waiters...) {
+		if s.submit(ws...) {
 			return
 		}
 		m.c.peers[s.Index].leave(s)
@@ -241,8 +241,14 @@ func (m *batch) launch(n int) {
 
 // answered is called by a shared connection with answers to calls of the batch.
 func (m *batch) answered(answers []answer) {
-	for i := range answers { // not later: others of this batch may wait for the slots
-		m.c.chooser.Done(answers[i].waiter.row)
+	// Not later: others of this batch may wait for the slots.
+	for rest := answers; len(rest) > 0; {
+		row, n := rest[0].waiter.row, 1
+		for n < len(rest) && rest[n].waiter.row == row {
+			n++
+		}
+		m.c.chooser.DoneMany(row, n)
+		rest = rest[n:]
 	}
 	m.mu.Lock()
 	for i := range answers {
