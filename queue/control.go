@@ -20,6 +20,9 @@ func (q *Queue) Pause(ctx context.Context, queue string) error {
 	if q.sync != nil {
 		return ErrSync
 	}
+	if err := checkQueues(queue); err != nil {
+		return err
+	}
 	return q.setControl(ctx, q.db, kindPause, queue)
 }
 
@@ -27,6 +30,9 @@ func (q *Queue) Pause(ctx context.Context, queue string) error {
 func (q *Queue) Resume(ctx context.Context, queue string) error {
 	if q.sync != nil {
 		return ErrSync
+	}
+	if err := checkQueues(queue); err != nil {
+		return err
 	}
 	_, err := q.exec(ctx, q.db, "DELETE FROM {control} WHERE kind = ? AND name = ?", kindPause, queue)
 	q.bell.ring()

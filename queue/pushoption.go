@@ -3,7 +3,9 @@ package queue
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/taskd-go/task/job"
 )
@@ -63,6 +65,26 @@ func Unique(key string, then OnTaken) PushOption {
 // maxKey is the length in bytes that a name or key may have in every database.
 const maxKey = 191
 
+// storableKey reports whether a text fits into a column with an index, in every database.
+func storableKey(s string) bool {
+	return len(s) <= maxKey && utf8.ValidString(s) && !strings.Contains(s, "\x00")
+}
+
+func checkQueue(name string) error {
+	if name == "" || !storableKey(name) {
+		return &ConfigError{"queue", fmt.Sprintf("%q", name), fmt.Sprintf("must be 1 to %d bytes of UTF-8 without NUL", maxKey)}
+	}
+	return nil
+}
+
+// checkQueues is checkQueue where "" is every queue.
+func checkQueues(name string) error {
+	if name == "" {
+		return nil
+	}
+	return checkQueue(name)
+}
+
 func (q *Queue) newPush(e job.Envelope, opts []PushOption) (*push, error) {
 	p := &push{envelope: e, queue: q.queue, priority: 1}
 	for _, set := range opts {
@@ -70,15 +92,16 @@ func (q *Queue) newPush(e job.Envelope, opts []PushOption) (*push, error) {
 			set(p)
 		}
 	}
-	if p.queue == "" || len(p.queue) > maxKey {
-		return nil, &ConfigError{"queue", fmt.Sprintf("%q", p.queue), fmt.Sprintf("must be 1 to %d bytes", maxKey)}
+	if err := checkQueue(p.queue); err != nil {
+		return nil, err
 	}
 	if p.priority < 0 || p.priority > maxPriority {
 		return nil, &ConfigError{"Priority", p.priority, "must be 0 to 3"}
 	}
 	if p.onTaken != 0 {
-		if p.uniqueKey = e.JobType + ":" + p.key; p.key == "" || len(p.uniqueKey) > maxKey {
-			return nil, &ConfigError{"Unique", fmt.Sprintf("%q", p.key), fmt.Sprintf("must not be empty, and with the job's type be at most %d bytes", maxKey-1)}
+		if p.uniqueKey = e.JobType + ":" + p.key; p.key == "" || !storableKey(p.uniqueKey) {
+			return nil, &ConfigError{"Unique", fmt.Sprintf("%q", p.key),
+				fmt.Sprintf("must not be empty, and with the job's type be at most %d bytes of UTF-8 without NUL", maxKey-1)}
 		}
 		if p.onTaken < Reject || p.onTaken > Replace {
 			return nil, &ConfigError{"Unique", int(p.onTaken), "must be Reject, Existing or Replace"}
@@ -90,6 +113,9 @@ func (q *Queue) newPush(e job.Envelope, opts []PushOption) (*push, error) {
 	p.priorAttempts = max(e.Attempt, 1) - 1
 	if e.JobType == "" {
 		return nil, &job.DecodeError{Reason: job.MissingJobType, Err: fmt.Errorf("jobType must be a non-empty string")}
+	}
+	if !utf8.ValidString(e.JobType) {
+		return nil, &ConfigError{"jobType", fmt.Sprintf("%q", e.JobType), "must be UTF-8"}
 	}
 	var err error
 	p.encoded, err = p.envelope.Encode()

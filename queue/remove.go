@@ -48,8 +48,9 @@ func (q *Queue) deleteInChunks(ctx context.Context, table, key, cond string, arg
 			deleted, err = result.RowsAffected()
 			return err
 		})
-		if n += deleted; err != nil {
+		if err != nil {
 			return n, err
 		}
+		n += deleted
 	}
 }

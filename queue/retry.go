@@ -136,7 +136,10 @@ func (q *Queue) replayOnce(ctx context.Context, ids []int64) (back int, taken []
 		}
 		return nil
 	})
-	return back, taken, err
+	if err != nil { // what went was put back
+		return 0, nil, err
+	}
+	return back, taken, nil
 }
 
 func (q *Queue) replayOne(ctx context.Context, tx *sql.Tx, id int64) (moved, blocked bool, err error) {

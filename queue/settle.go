@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/taskd-go/task/job"
 )
@@ -146,10 +148,27 @@ func (q *Queue) bury(ctx context.Context, tx *sql.Tx, v verdict, by string) erro
 	_, err = q.exec(ctx, tx, "INSERT INTO {failed} (job, queue, job_id, job_type, payload, error_class, error, reason, history, "+
 		"failed_by, attempts, crashes, replays, priority, max_attempts, backoff_ms, timeout_ms, unique_key, created_at, failed_at) "+
 		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now})",
-		v.row.id, v.row.queue, jobID, letter.Job.JobType, v.payload(), errorClass(v.err), letter.Error, string(letter.Reason),
+		v.row.id, v.row.queue, storable(jobID), storable(letter.Job.JobType), v.payload(), storable(errorClass(v.err)),
+		storable(letter.Error), string(letter.Reason),
 		string(history), by, v.row.attempts-number(v.giveBack), crashes, letter.Replays, v.row.priority, v.row.maxAttempts, v.row.backoffMS,
 		v.row.timeoutMS, v.row.uniqueKey, v.row.createdAt)
 	return err
+}
+
+// maxText is the length in bytes of a text that MySQL's TEXT takes.
+const maxText = 60_000
+
+// storable is a text as every database takes it: cut, in UTF-8, without NUL. A dead letter that could not be stored
+// would keep its job running for ever.
+func storable(text string) string {
+	text = strings.ReplaceAll(strings.ToValidUTF8(text[:min(len(text), maxText)], "\uFFFD"), "\x00", "\uFFFD")
+	if cut := maxText; len(text) > cut {
+		for !utf8.RuneStart(text[cut]) {
+			cut--
+		}
+		text = text[:cut]
+	}
+	return text
 }
 
 // errorClass is what Class() of an error says, else the type of the first error in the chain that is more than a

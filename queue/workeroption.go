@@ -47,6 +47,12 @@ func Queues(spec string) WorkerOption {
 	}
 }
 
+// CheckQueues says what the option Queues would refuse.
+func CheckQueues(spec string) error {
+	_, err := parseQueues(spec)
+	return err
+}
+
 // Lease is how long a job stays reserved when its worker is not heard of, default 30 s. It is renewed while the job
 // runs, which may take longer.
 func Lease(d time.Duration) WorkerOption { return func(o *workerOptions) { o.lease = d } }
@@ -111,8 +117,9 @@ func parseQueues(spec string) (queues []weighted, err error) {
 			}
 			w.name, w.weight, anyWeight = strings.TrimSpace(name), n, true
 		}
-		if w.name == "" || len(w.name) > maxKey || seen[w.name] {
-			return nil, &ConfigError{"Queues", fmt.Sprintf("%q", spec), fmt.Sprintf("must be different names of 1 to %d bytes with commas between", maxKey)}
+		if checkQueue(w.name) != nil || seen[w.name] {
+			return nil, &ConfigError{"Queues", fmt.Sprintf("%q", spec),
+				fmt.Sprintf("must be different names of 1 to %d bytes of UTF-8 with commas between", maxKey)}
 		}
 		seen[w.name] = true
 		queues = append(queues, w)

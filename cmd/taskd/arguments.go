@@ -14,6 +14,28 @@ func oneTask(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// oneJob is the rule of the arguments of queue push.
+func oneJob(cmd *cobra.Command, args []string) error {
+	if len(args) < 1 || len(args) > 2 {
+		return usagef("%s needs TYPE [JSON]; see %s --help", cmd.Name(), cmd.CommandPath())
+	}
+	return nil
+}
+
+func oneID(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usagef("%s needs one ID; see %s --help", cmd.Name(), cmd.CommandPath())
+	}
+	return nil
+}
+
+func maybeID(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usagef("%s takes one ID; see %s --help", cmd.Name(), cmd.CommandPath())
+	}
+	return nil
+}
+
 func oneFolder(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return usagef("%s takes one folder; see %s --help", cmd.Name(), cmd.CommandPath())

@@ -101,7 +101,10 @@ func (c *configFile) defaultQueue(flag *pflag.Flag) error {
 	if err != nil {
 		return err
 	}
-	return flag.Value.Set(settings.Queue)
+	if err := flag.Value.Set(settings.Queue); err != nil {
+		return usagef("%s%q: %w", c.by("QUEUE_NAME", "queue.default_queue"), settings.Queue, err)
+	}
+	return nil
 }
 
 // configurable reports whether a command has settings; a file must not keep the help from being read.

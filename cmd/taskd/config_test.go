@@ -104,7 +104,7 @@ func TestAWrongConfigFileIsRefusedWithFileKeyValueAndRule(t *testing.T) {
 		`name = ""`:                                  `: name = "": want a text that is not empty`,
 		`dsn = 7`:                                    `: dsn = (not shown): want a text`,
 		`dsn = "oracle://u:secret@h"`:                `: dsn: want sqlite:/path/file.db`,
-		`dsn = "sqlite:"`:                            `: dsn: want a path`,
+		`dsn = "sqlite:"`:                            `: dsn: want the path`,
 		`queue = 7`:                                  `: queue = 7: there is no such setting`,
 		"[queue]\ndriver = 7":                        `: queue.driver = 7: want a text`,
 		"[queue]\ndriver = \"redis\"":                `: queue.driver = "redis": want database`,

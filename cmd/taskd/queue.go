@@ -72,7 +72,7 @@ func newMigrate(at *target) *cobra.Command {
 		Long: `Migrate makes the queue's tables, or updates them. Every other command does so too; this one
 is for a user of the database who may change tables, where the others may not.`,
 		Example: `  taskd queue migrate --dsn postgres://admin@db/app`,
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return at.with(cmd, func(_ context.Context, db *database) error {
 				fmt.Fprintf(cmd.OutOrStdout(), "%d migrations applied\n", db.applied)

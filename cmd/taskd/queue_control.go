@@ -16,7 +16,7 @@ func newClear(at *target) *cobra.Command {
 		Long: `Clear removes the jobs of a queue, or of all, that are ready or delayed. What runs goes on, and dead
 letters stay. On a terminal it asks first; elsewhere it wants --yes.`,
 		Example: `  taskd queue clear --queue mail --yes`,
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return at.with(cmd, func(ctx context.Context, db *database) error {
 				if !yes {
@@ -30,7 +30,9 @@ letters stay. On a terminal it asks first; elsewhere it wants --yes.`,
 					}
 				}
 				n, err := db.queue.Clear(ctx, name)
-				fmt.Fprintf(cmd.OutOrStdout(), "%d jobs removed\n", n)
+				if err == nil || n > 0 {
+					fmt.Fprintf(cmd.OutOrStdout(), "%d jobs removed\n", n)
+				}
 				return err
 			})
 		},
@@ -48,7 +50,7 @@ func newPause(at *target) *cobra.Command {
 		Long: `Pause keeps all workers from taking jobs of a queue, or of any, within a second. What runs goes on,
 and pushes are stored. It holds, also for workers that start later, until "taskd queue resume".`,
 		Example: `  taskd queue pause --queue mail`,
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return at.with(cmd, func(ctx context.Context, db *database) error {
 				if err := db.queue.Pause(ctx, name); err != nil {
@@ -71,7 +73,7 @@ func newResume(at *target) *cobra.Command {
 		Long: `Resume ends a pause. One of every queue and one of a single queue are two: each is ended by the
 same words that began it. Without a pause nothing happens.`,
 		Example: `  taskd queue resume --queue mail`,
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return at.with(cmd, func(ctx context.Context, db *database) error {
 				if err := db.queue.Resume(ctx, name); err != nil {
@@ -97,7 +99,7 @@ func newRestart(at *target) *cobra.Command {
 		Long: fmt.Sprintf(`Restart makes every worker of the database that runs now take no more jobs, finish what it has, and
 exit with code %d, so that whoever starts it again gets it with new code.`, exitRestart),
 		Example: `  taskd queue restart`,
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return at.with(cmd, func(ctx context.Context, db *database) error {
 				if err := db.queue.Restart(ctx); err != nil {
@@ -117,7 +119,7 @@ func newCancel(at *target) *cobra.Command {
 		Long: `Cancel removes a job by the id that push printed. One that runs is stopped within a second or two,
 and whatever it answers counts for nothing. An id that no live job has is exit code 1.`,
 		Example: `  taskd queue cancel 17`,
-		Args:    cobra.ExactArgs(1),
+		Args:    oneID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return at.with(cmd, func(ctx context.Context, db *database) error {
 				if err := db.queue.Cancel(ctx, args[0]); err != nil {

@@ -6,8 +6,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -115,6 +118,13 @@ func (s source) open(ctx context.Context) (*database, error) {
 
 func (s source) connect(ctx context.Context) (*database, error) {
 	scheme, rest, _ := strings.Cut(s.dsn, ":")
+	if scheme != "sqlite" && scheme != "" {
+		if err := checkURL(s.dsn); err != nil {
+			return nil, usagef("%s: %w", s.by, err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
 	switch scheme {
 	case "":
 		path, err := defaultFile()
@@ -124,17 +134,38 @@ func (s source) connect(ctx context.Context) (*database, error) {
 		return s.openSQLite(ctx, path)
 	case "sqlite":
 		path := strings.TrimPrefix(rest, "//")
-		if path == "" {
-			return nil, usagef("%s: want a path behind sqlite:", s.by)
+		if path == "" || path == ":memory:" {
+			return nil, usagef("%s: want the path of a file behind sqlite:", s.by)
 		}
 		return s.openSQLite(ctx, path)
 	case "postgres", "postgresql":
 		return s.openPostgres(ctx)
-	case "mysql":
+	default:
 		return s.openMySQL(ctx)
-	default: // the text may hold a password
-		return nil, usagef("%s: want sqlite:/path/file.db, postgres://… or mysql://…", s.by)
 	}
+}
+
+// connectLimit bounds the way to a database that does not answer.
+const connectLimit = 15 * time.Second
+
+// checkURL refuses what names no server's database. Its errors do not show the text, which may hold a password.
+func checkURL(dsn string) error {
+	u, err := url.Parse(dsn)
+	if err != nil && (strings.HasPrefix(dsn, "postgres") || strings.HasPrefix(dsn, "mysql:")) {
+		return errors.New("it is no URL; a password must have % and / as %25 and %2F")
+	}
+	if err != nil || !slices.Contains([]string{"postgres", "postgresql", "mysql"}, u.Scheme) || !strings.Contains(dsn, "://") {
+		return errors.New("want sqlite:/path/file.db, postgres://… or mysql://…")
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+			return errors.New("want a port from 1 to 65535")
+		}
+	}
+	if u.Scheme == "mysql" && strings.Trim(u.Path, "/") == "" {
+		return errors.New("want the name of a database behind the host: mysql://host/database")
+	}
+	return nil
 }
 
 // defaultFile is where the jobs of a user are who named no database.

@@ -17,9 +17,13 @@ import (
 // addFilterFlags adds the flags that choose dead letters.
 func addFilterFlags(cmd *cobra.Command, f *queue.Filter) {
 	flags := cmd.Flags()
-	flags.Var((*word)(&f.Queue), "queue", "of this queue")
+	flags.Var((*label)(&f.Queue), "queue", "of this queue")
 	flags.StringSliceVar(&f.Types, "type", nil, "of these job types, with commas")
 	flags.StringSliceVar(&f.ErrorClasses, "error-class", nil, "of these error classes, with commas")
+	for _, name := range []string{"type", "error-class"} {
+		list := flags.Lookup(name)
+		list.Value = storedTexts{list.Value}
+	}
 	flags.Var(moment{&f.Since}, "since", "died at this time or later: 2026-01-31T12:00:00Z, or 2h for two hours ago")
 	flags.Var(moment{&f.Until}, "until", "died before this time")
 	flags.Var(count{&f.Limit, 0, math.MaxInt}, "limit", "at most so many, the oldest first; 0: all")
@@ -42,7 +46,7 @@ and job is what push printed. With an ID it shows all of one. With --json it is 
 		Example: `  taskd queue failed --since 2h --type http
   taskd queue failed 3
   taskd queue failed --json | jq -r '.[].errorClass' | sort | uniq -c`,
-		Args: cobra.MaximumNArgs(1),
+		Args: maybeID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return at.with(cmd, func(ctx context.Context, db *database) error {
 				out := cmd.OutOrStdout()
@@ -172,7 +176,9 @@ func (r *replay) run(ctx context.Context, cmd *cobra.Command, db *database) erro
 	if bar != nil {
 		bar.end()
 	}
-	fmt.Fprintf(out, "%d dead letters are back in their queues\n", n)
+	if err == nil || n > 0 {
+		fmt.Fprintf(out, "%d dead letters are back in their queues\n", n)
+	}
 	return err
 }
 
@@ -210,14 +216,16 @@ func newPrune(at *target) *cobra.Command {
 		Long: `Prune removes the dead letters that died longer ago than --older-than. Nothing else ever removes one,
 but retry.`,
 		Example: `  taskd queue prune --older-than 720h`,
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("older-than") {
 				return usagef("want --older-than, such as 720h for thirty days")
 			}
 			return at.with(cmd, func(ctx context.Context, db *database) error {
 				n, err := db.queue.Prune(ctx, name, age)
-				fmt.Fprintf(cmd.OutOrStdout(), "%d dead letters removed\n", n)
+				if err == nil || n > 0 {
+					fmt.Fprintf(cmd.OutOrStdout(), "%d dead letters removed\n", n)
+				}
 				return err
 			})
 		},

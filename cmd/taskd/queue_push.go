@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +13,9 @@ import (
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
 )
+
+// maxPayload bounds in bytes what is read into memory. Databases have limits of their own, MariaDB's is 16 MiB.
+const maxPayload = 64 << 20
 
 // A pushing is what the flags of push say.
 type pushing struct {
@@ -42,7 +43,7 @@ cancelled or dead; a push meanwhile fails with exit code 1 and names that job.`,
   taskd queue push http '{"url": "https://example.org/hook", "body": {"n": 1}}'
   echo '{"argv": ["make"]}' | taskd queue push exec - --delay 10m --unique build
   taskd queue push http '{"url": "https://example.org/alarm"}' --priority urgent`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: oneJob,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := at.file.defaultQueue(cmd.Flags().Lookup("queue")); err != nil {
 				return err
@@ -65,33 +66,16 @@ cancelled or dead; a push meanwhile fails with exit code 1 and names that job.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.Var((*word)(&p.queue), "queue", "the queue; QUEUE_NAME in the environment")
+	flags.Var((*label)(&p.queue), "queue", "the queue; QUEUE_NAME in the environment")
 	flags.Var(duration{&p.delay, unlimitedDelay}, "delay", "not before this has passed; less than 0 counts as 0")
 	flags.Var((*priority)(&p.priority), "priority", "low, normal, high or urgent, or 0 to 3: in its queue a higher one goes first")
 	flags.Var(count{&p.tries, 1, math.MaxInt32}, "tries", "how often it runs at most")
 	flags.Var(duration{&p.backoff, notNegative}, "backoff", "wait after each failure (default: the worker's growing delay)")
 	flags.Var(duration{&p.timeout, positive}, "timeout", "limit of each run (default: the worker's)")
-	flags.Var((*word)(&p.unique), "unique", "no other job of this type and key at the time")
+	flags.Var((*label)(&p.unique), "unique", "no other job of this type and key at the time")
 	flags.BoolVar(&p.json, "json", false, "print JSON")
 	return cmd
 }
-
-// A priority has a name and a number.
-type priority int
-
-var priorities = []string{"low", "normal", "high", "urgent"}
-
-func (p *priority) Set(s string) error {
-	for n, name := range priorities {
-		if s == name || s == strconv.Itoa(n) {
-			*p = priority(n)
-			return nil
-		}
-	}
-	return errors.New("want low, normal, high or urgent, or a number from 0 to 3")
-}
-func (p *priority) String() string { return priorities[*p] }
-func (*priority) Type() string     { return "priority" }
 
 func unlimitedDelay(time.Duration) (bool, string) { return true, "of any sign" }
 
@@ -102,8 +86,11 @@ func (p *pushing) envelope(cmd *cobra.Command, args []string) (job.Envelope, err
 		payload = []byte(args[1])
 		if args[1] == "-" {
 			var err error
-			if payload, err = io.ReadAll(cmd.InOrStdin()); err != nil {
+			if payload, err = io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxPayload+1)); err != nil {
 				return job.Envelope{}, err
+			}
+			if len(payload) > maxPayload {
+				return job.Envelope{}, usagef("the payload: want at most %d bytes", maxPayload)
 			}
 		}
 	}

@@ -14,12 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each server gets a database of the test's own, since the command knows one set of tables.
 func TestServers(t *testing.T) {
-	for name, c := range map[string]struct{ driver, admin string }{
-		"PostgreSQL": {"pgx", cmp.Or(os.Getenv("TASKD_TEST_POSTGRES"), "postgres://postgres@127.0.0.1:5432/test?sslmode=disable")},
-		"MySQL":      {"mysql", cmp.Or(os.Getenv("TASKD_TEST_MYSQL"), "root@tcp(127.0.0.1:3306)/test")},
-	} {
+	for name, c := range servers {
 		t.Run(name, func(t *testing.T) {
 			j := newJobs(t)
 			j.dsn = ownDatabase(t, c.driver, c.admin)
@@ -44,6 +40,23 @@ func TestServers(t *testing.T) {
 			j.ok("restart")
 			code, _, stderr := second.wait()
 			assert.Equal(t, exitRestart, code, stderr)
+		})
+	}
+}
+
+var servers = map[string]struct{ driver, admin string }{
+	"PostgreSQL": {"pgx", cmp.Or(os.Getenv("TASKD_TEST_POSTGRES"), "postgres://postgres@127.0.0.1:5432/test?sslmode=disable")},
+	"MySQL":      {"mysql", cmp.Or(os.Getenv("TASKD_TEST_MYSQL"), "root@tcp(127.0.0.1:3306)/test")},
+}
+
+// onEveryDatabase runs a test on an SQLite file and on a database of its own on each server.
+func onEveryDatabase(t *testing.T, test func(j *jobs)) {
+	t.Run("SQLite", func(t *testing.T) { test(newJobs(t)) })
+	for name, c := range servers {
+		t.Run(name, func(t *testing.T) {
+			j := newJobs(t)
+			j.dsn = ownDatabase(t, c.driver, c.admin)
+			test(j)
 		})
 	}
 }

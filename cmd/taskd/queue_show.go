@@ -27,7 +27,7 @@ Each state is counted up to ` + fmt.Sprint(queue.MaxCount) + `, so that a deep q
 a + behind it is at least that; with --json atLeast is true then.`,
 		Example: `  taskd queue size
   taskd queue size --queue mail --json | jq .ready`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return at.with(cmd, func(ctx context.Context, db *database) error {
 				counts, err := db.queue.Counts(ctx, name)
@@ -64,7 +64,7 @@ func counted(n int64, atLeast bool) string {
 }
 
 func addQueueFlag(cmd *cobra.Command, name *string) {
-	cmd.Flags().Var((*word)(name), "queue", "one queue (default: every queue)")
+	cmd.Flags().Var((*label)(name), "queue", "one queue (default: every queue)")
 }
 
 func newList(at *target) *cobra.Command {
@@ -83,7 +83,7 @@ func newList(at *target) *cobra.Command {
 begun of those allowed. With --json it is one array.`,
 		Example: `  taskd queue list --queue mail --limit 20
   taskd queue list --json | jq '.[] | select(.state == "reserved")'`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return at.with(cmd, func(ctx context.Context, db *database) error {
 				return shown.show(cmd.OutOrStdout(), db.queue.List(ctx, name))
@@ -112,7 +112,7 @@ func newInspect(at *target) *cobra.Command {
 left. A job that is done has left nothing: the exit code is 1 then, as for an id that never was.`,
 		Example: `  taskd queue inspect 17
   taskd queue inspect 17 --json | jq .job.failures`,
-		Args: cobra.ExactArgs(1),
+		Args: oneID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return at.with(cmd, func(ctx context.Context, db *database) error {
 				record, err := db.queue.Inspect(ctx, args[0])

@@ -63,11 +63,11 @@ and are listed, their leases lapse; %d "taskd queue restart" was given.`, exitLo
 		Example: `  taskd queue work --allow-exec 'git,/usr/local/bin/*'
   taskd queue work --once --max 100
   taskd queue work --queue urgent:3,default:1 --concurrency 4 --pool`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return w.run(cmd, at) },
 	}
 	flags := cmd.Flags()
-	flags.Var((*word)(&w.queues), "queue", "queues, with commas, strict a,b or weighted a:3,b:1")
+	flags.Var((*queueList)(&w.queues), "queue", "queues, with commas, strict a,b or weighted a:3,b:1")
 	flags.BoolVar(&w.once, "once", false, "end when no job is due; delayed ones are not waited for")
 	flags.Var(count{&w.max, 0, math.MaxInt}, "max", "end after so many jobs; 0: never")
 	flags.Var(count{&w.concurrency, 1, 512}, "concurrency", "jobs at once")
@@ -102,6 +102,7 @@ func (w *work) run(cmd *cobra.Command, at *target) (err error) {
 	if err := handOver(cmd.Flags()); err != nil {
 		return err
 	}
+	slog.SetDefault(w.logger(cmd, slog.LevelInfo))
 	first, second, stop := twoSignals(cmd.Context())
 	defer stop()
 	db, err := at.open(first)
@@ -110,6 +111,7 @@ func (w *work) run(cmd *cobra.Command, at *target) (err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	if w.pool {
+		cfg.Logger = w.logger(cmd, slog.LevelWarn)
 		var end func() error
 		if handlers, end, err = pooled(first, cfg, remote); err != nil {
 			return err
@@ -136,14 +138,18 @@ func (w *work) run(cmd *cobra.Command, at *target) (err error) {
 	return ended(err)
 }
 
-func (w *work) options(cmd *cobra.Command, db *database, told *ledger) []queue.WorkerOption {
-	logger := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+func (w *work) logger(cmd *cobra.Command, least slog.Level) *slog.Logger {
+	options := slog.HandlerOptions{Level: least}
 	if w.json {
-		logger = slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), nil))
+		return slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), &options))
 	}
+	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &options))
+}
+
+func (w *work) options(cmd *cobra.Command, db *database, told *ledger) []queue.WorkerOption {
 	options := []queue.WorkerOption{
 		queue.Queues(w.queues), queue.Concurrency(w.concurrency), queue.Lease(w.lease), queue.Grace(w.drain),
-		queue.RunWith(&job.Runner{Timeout: w.timeout, Logger: logger, OnEvent: told.event}),
+		queue.RunWith(&job.Runner{Timeout: w.timeout, OnEvent: told.event}),
 	}
 	if db.waker != nil {
 		options = append(options, queue.WakeBy(db.waker))
@@ -172,7 +178,6 @@ func pooled(ctx context.Context, cfg task.Config, remote *pooljob.Remote) (handl
 	if cfg.TempDir, err = shortTempDir(); err != nil {
 		return nil, nil, err
 	}
-	cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	pool, err := task.New(cfg)
 	if err == nil {
 		err = pool.Start(ctx)

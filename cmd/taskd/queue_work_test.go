@@ -207,6 +207,16 @@ func TestExecJobs(t *testing.T) {
 	}
 }
 
+func TestACommandThatPrintsNoTextDies(t *testing.T) {
+	onEveryDatabase(t, func(j *jobs) {
+		j.push(`printf 'a\0b\377c' >&2; exit 3`, "--tries", "1")
+		assert.Equal(j.t, totals{Dead: 1}, j.work("--once"))
+		require.Len(j.t, j.failed(), 1)
+		assert.Equal(j.t, "sh: exit status 3: a\uFFFDbc", j.failed()[0].Error)
+		assert.Zero(j.t, j.size().Size)
+	})
+}
+
 func TestWhatACommandLeavesBehindIsGone(t *testing.T) {
 	j := newJobs(t)
 	pids := filepath.Join(j.dir, "pids")

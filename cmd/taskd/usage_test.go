@@ -58,9 +58,23 @@ func TestWrongUsageIsOneSentenceAndStartsNothing(t *testing.T) {
 		"watching without a pause":    {[]string{"status", "--watch", "--every", "0"}, "more than 0"},
 		"no such queue command":       {[]string{"queue", "wrok"}, `unknown command "wrok" for "taskd queue"`},
 		"no such database":            {[]string{"queue", "size", "--dsn", "oracle://u:secret@h"}, "want sqlite:/path/file.db"},
-		"a queue database of no file": {[]string{"queue", "size", "--dsn", "sqlite:"}, "want a path"},
+		"a queue database of no file": {[]string{"queue", "size", "--dsn", "sqlite:"}, "want the path"},
 		"a payload that is not JSON":  {[]string{"queue", "push", "exec", "{"}, "not JSON"},
 		"a payload that is a number":  {[]string{"queue", "push", "exec", "7"}, "object or array"},
+		"a database in memory":        {[]string{"queue", "size", "--dsn", "sqlite::memory:"}, "want the path of a file"},
+		"a database of no URL":        {[]string{"queue", "size", "--dsn", "postgres://u:se%zzcret@h/x"}, "--dsn: it is no URL"},
+		"a database of half a URL":    {[]string{"queue", "size", "--dsn", "postgres:"}, "want sqlite:"},
+		"a port of no number":         {[]string{"queue", "size", "--dsn", "mysql://u:secret@h:99999/x"}, "from 1 to 65535"},
+		"a server without a database": {[]string{"queue", "size", "--dsn", "mysql://u:secret@h"}, "want the name of a database"},
+		"a queue of no text":          {[]string{"queue", "push", "exec", "--queue", "\xff"}, "1 to 191 bytes in UTF-8"},
+		"a queue of no end":           {[]string{"queue", "pause", "--queue", strings.Repeat("q", 192)}, "1 to 191 bytes in UTF-8"},
+		"a key of no text":            {[]string{"queue", "push", "exec", "--unique", "\xff"}, "1 to 191 bytes in UTF-8"},
+		"a filter of no text":         {[]string{"queue", "failed", "--type", "\xff"}, "want texts in UTF-8"},
+		"queues of no name":           {[]string{"queue", "work", "--queue", "a,,b"}, "different names"},
+		"queues of no weight":         {[]string{"queue", "work", "--queue", "a:0"}, "a weight must be"},
+		"a push of nothing":           {[]string{"queue", "push"}, "push needs TYPE [JSON]; see taskd queue push --help"},
+		"a cancel of nothing":         {[]string{"queue", "cancel"}, "cancel needs one ID"},
+		"a restart of something":      {[]string{"queue", "restart", "all"}, `restart takes no arguments, and got "all"`},
 		"no such priority":            {[]string{"queue", "push", "exec", "--priority", "4"}, "low, normal, high or urgent"},
 		"a priority in capitals":      {[]string{"queue", "push", "exec", "--priority", "URGENT"}, "low, normal, high or urgent"},
 		"a table of no name":          {[]string{"queue", "size", "--table-prefix", "a b"}, `table name "a bjobs"`},
@@ -89,6 +103,7 @@ func TestWrongUsageIsOneSentenceAndStartsNothing(t *testing.T) {
 			assert.Empty(t, stdout)
 			assert.Contains(t, stderr, c.want)
 			assert.Equal(t, 1, strings.Count(stderr, "\n"), "one sentence: %s", stderr)
+			assert.NotContains(t, stderr, "secret")
 			left, err := os.ReadDir(dir)
 			require.NoError(t, err)
 			assert.Empty(t, left)

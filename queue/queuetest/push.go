@@ -145,14 +145,19 @@ var pushes = []behaviour{
 	{"a value against the rules is an error and stores nothing", func(s *stage) {
 		for name, opt := range map[string]queue.PushOption{
 			"priority": queue.Priority(4), "negative priority": queue.Priority(-1), "no queue": queue.On(""),
-			"a long queue": queue.On(strings.Repeat("q", 192)), "no key": queue.Unique("", queue.Reject),
+			"a long queue": queue.On(strings.Repeat("q", 192)), "a queue of no text": queue.On("\xff"), "a queue with NUL": queue.On("a\x00"),
+			"a key of no text": queue.Unique("\xff", queue.Reject), "no key": queue.Unique("", queue.Reject),
 			"a long key": queue.Unique(strings.Repeat("k", 192), queue.Reject), "no rule": queue.Unique("k", 9),
 		} {
 			_, err := s.q.PushEnvelope(s.Context(), envelope("plain", "a"), opt)
 			var config *queue.ConfigError
 			assert.ErrorAs(s, err, &config, name)
 		}
-		_, err := s.q.PushEnvelope(s.Context(), job.Envelope{})
+		var config *queue.ConfigError
+		_, err := s.q.PushEnvelope(s.Context(), envelope("\xff", "a"))
+		assert.ErrorAs(s, err, &config, "a type of no text")
+		assert.ErrorAs(s, s.q.Pause(s.Context(), "\xff"), &config)
+		_, err = s.q.PushEnvelope(s.Context(), job.Envelope{})
 		var decode *job.DecodeError
 		assert.ErrorAs(s, err, &decode)
 		s.mustBeEmpty()

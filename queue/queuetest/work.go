@@ -3,8 +3,10 @@ package queuetest
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -187,6 +189,21 @@ var works = []behaviour{
 		id := s.pushJob(sc.job("A"), queue.Backoff(time.Minute))
 		s.drain(s.worker(s.q, scriptedHandlers))
 		assert.Equal(s, s.now+60_000, s.inspect(id).Job.AvailableAt.UnixMilli())
+	}},
+	{"a dead letter is stored whatever its texts are", func(s *stage) {
+		for name, text := range map[string]string{"NUL": "a\x00b", "no UTF-8": "a\xffb", "no end": strings.Repeat("é", 1<<20)} {
+			s.clear()
+			s.insert(`{"jobType":"plain","jobId":"i\u0000d","payload":{}}`)
+			s.drain(s.worker(s.q, always(job.Fail(classed{text, text}))))
+			s.mustBeEmpty()
+			letters := s.failed()
+			require.Len(s, letters, 1, name)
+			assert.Equal(s, "i\uFFFDd", letters[0].JobID)
+			assert.True(s, utf8.ValidString(letters[0].Error), name)
+			assert.NotContains(s, letters[0].Error, "\x00")
+			assert.Greater(s, len(letters[0].Error), 2, name)
+			require.NoError(s, s.q.Retry(s.Context(), letters[0].ID))
+		}
 	}},
 	{"a job of an unknown type is dead, or parked without an attempt_Row73", func(s *stage) {
 		id := s.push(envelope("nobody", "a"), queue.Backoff(3*time.Second))

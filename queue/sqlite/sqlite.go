@@ -33,6 +33,9 @@ func Open(ctx context.Context, path string, d Durability) (*DB, error) {
 	if path == "" {
 		return nil, errors.New("sqlite: path must not be empty")
 	}
+	if path == ":memory:" { // each connection would have one of its own
+		return nil, errors.New("sqlite: a queue needs a file, and :memory: is none")
+	}
 	if d == "" {
 		d = Normal
 	}
