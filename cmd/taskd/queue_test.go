@@ -421,19 +421,22 @@ func TestTheDefaultDatabaseIsAFileOfTheUser(t *testing.T) {
 	assert.Equal(t, 1, other.size().Size)
 }
 
+// A fresh SQLite file becomes one with a log, and gets its tables, by whoever comes first.
 func TestManyMayBeTheFirstAtOnce(t *testing.T) {
-	j := newJobs(t)
-	var all sync.WaitGroup
-	for range 4 {
-		p := j.start("push", "exec")
-		all.Go(func() {
-			code, _, stderr := p.wait()
-			assert.Zero(t, code, stderr)
-		})
+	for range 5 {
+		j := newJobs(t)
+		var all sync.WaitGroup
+		for range 6 {
+			p := j.start("push", "exec")
+			all.Go(func() {
+				code, _, stderr := p.wait()
+				assert.Zero(t, code, stderr)
+			})
+		}
+		all.Wait()
+		assert.Equal(t, 6, j.size().Size)
+		assert.Equal(t, "0 migrations applied", j.ok("migrate"))
 	}
-	all.Wait()
-	assert.Equal(t, 4, j.size().Size)
-	assert.Equal(t, "0 migrations applied", j.ok("migrate"))
 }
 
 func TestTablesObeyNoTextFromElsewhere(t *testing.T) {

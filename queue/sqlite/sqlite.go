@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net/url"
 	"runtime"
+	"strings"
+	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
@@ -48,7 +50,7 @@ func Open(ctx context.Context, path string, d Durability) (*DB, error) {
 	}
 	write.SetMaxOpenConns(1)
 	write.SetConnMaxLifetime(0)
-	if err := write.PingContext(ctx); err != nil {
+	if err := ping(ctx, write); err != nil {
 		write.Close()
 		return nil, fmt.Errorf("sqlite: open %s: %w", path, err)
 	}
@@ -61,11 +63,30 @@ func Open(ctx context.Context, path string, d Durability) (*DB, error) {
 	return &DB{Write: write, Read: read}, nil
 }
 
+// ping makes the first connection. The change of a fresh file to WAL mode does not wait for another process that does the
+// same.
+func ping(ctx context.Context, db *sql.DB) error {
+	for end := time.Now().Add(busy); ; {
+		err := db.PingContext(ctx)
+		if err == nil || !strings.Contains(err.Error(), "SQLITE_BUSY") || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// busy is how long a statement waits for another process's lock.
+const busy = 10 * time.Second
+
 // open puts the pragmas into the name: the driver runs them on each connection that it makes.
 func open(path, pragma, begin string) (*sql.DB, error) {
 	name := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath()}
 	name.RawQuery = url.Values{
-		"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", pragma},
+		"_pragma": {fmt.Sprintf("busy_timeout(%d)", busy.Milliseconds()), "journal_mode(WAL)", pragma},
 		"_txlock": {begin},
 	}.Encode()
 	db, err := sql.Open("sqlite", name.String())
