@@ -61,8 +61,9 @@ type dialect interface {
 	skipConflict() string
 	// upsert ends an INSERT that shall change the row of that key instead.
 	upsert(key, set string) string
-	// passLocked ends a SELECT that locks its rows and passes over those that others have locked; "" where there is
-	// one writer at a time.
+	// lock ends a SELECT that locks its rows, and passLocked one that passes over rows which others have locked; ""
+	// where there is one writer at a time.
+	lock() string
 	passLocked() string
 	// candidates selects the ids of up to limit due rows from the queues in their order; see claim.go.
 	candidates(queues int) string

@@ -36,6 +36,7 @@ func (mysql) skipConflict() string { return "" }
 
 func (mysql) upsert(_, set string) string { return " ON DUPLICATE KEY UPDATE " + set }
 
+func (mysql) lock() string       { return " FOR UPDATE" }
 func (mysql) passLocked() string { return " FOR UPDATE SKIP LOCKED" }
 
 // No lock: it only says where to look, since a lock under UNION is more than the older servers know.

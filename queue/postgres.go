@@ -35,6 +35,7 @@ func (postgres) upsert(key, set string) string {
 	return " ON CONFLICT (" + key + ") DO UPDATE SET " + set
 }
 
+func (postgres) lock() string       { return " FOR UPDATE" }
 func (postgres) passLocked() string { return " FOR UPDATE SKIP LOCKED" }
 
 func (postgres) candidates(queues int) string { return levels(queues, postgres{}.passLocked()) }

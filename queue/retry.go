@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/taskd-go/task/job"
@@ -122,19 +123,18 @@ const replayTries = 3
 func (q *Queue) replayOnce(ctx context.Context, ids []int64) (back int, taken []string, err error) {
 	err = q.inTx(ctx, func(tx *sql.Tx) error {
 		back, taken = 0, nil
-		for _, id := range ids {
-			moved, blocked, err := q.replayOne(ctx, tx, id)
-			if err != nil {
-				return err
-			}
-			if moved {
-				back++
-			}
-			if blocked {
-				taken = append(taken, strconv.FormatInt(id, 10))
-			}
+		in, args := q.d.ids("id", ids)
+		// Of two who replay one letter, the second waits here and then finds it gone.
+		letters, err := q.failedFrom(ctx, tx, in+" ORDER BY id"+q.d.lock(), args...)
+		if err != nil {
+			return err
 		}
-		return nil
+		letters, taken, err = q.withFreeKeys(ctx, tx, letters)
+		if err != nil || len(letters) == 0 {
+			return err
+		}
+		back = len(letters)
+		return q.moveBack(ctx, tx, letters)
 	})
 	if err != nil { // what went was put back
 		return 0, nil, err
@@ -142,31 +142,41 @@ func (q *Queue) replayOnce(ctx context.Context, ids []int64) (back int, taken []
 	return back, taken, nil
 }
 
-func (q *Queue) replayOne(ctx context.Context, tx *sql.Tx, id int64) (moved, blocked bool, err error) {
-	letters, err := q.failedFrom(ctx, tx, "id = ?", id)
-	if err != nil || len(letters) == 0 {
-		return false, false, err
-	}
-	letter := letters[0]
-	if key := letter.row.uniqueKey; key.Valid {
-		holder, err := q.keyHolder(ctx, tx, key.String)
-		if err != nil || holder != "" {
-			return false, holder != "", err
+// withFreeKeys are the letters whose unique keys no live job has, and the ids of the others.
+func (q *Queue) withFreeKeys(ctx context.Context, tx *sql.Tx, letters []FailedJob) (free []FailedJob, taken []string, err error) {
+	given := map[string]bool{}
+	for _, letter := range letters {
+		if key := letter.row.uniqueKey; key.Valid {
+			holder, err := q.keyHolder(ctx, tx, key.String)
+			if err != nil {
+				return nil, nil, err
+			}
+			if holder != "" || given[key.String] {
+				taken = append(taken, letter.ID)
+				continue
+			}
+			given[key.String] = true
 		}
+		free = append(free, letter)
 	}
-	// The delete decides between two who replay one letter.
-	result, err := q.exec(ctx, tx, "DELETE FROM {failed} WHERE id = ?", id)
-	if err != nil {
-		return false, false, err
+	return free, taken, nil
+}
+
+func (q *Queue) moveBack(ctx context.Context, tx *sql.Tx, letters []FailedJob) error {
+	const values = "(?, ?, ?, ?, ?, {now}, ?, ?, ?, ?)"
+	ids, args := make([]int64, len(letters)), make([]any, 0, 9*len(letters))
+	for i, letter := range letters {
+		r := letter.row
+		ids[i], _ = strconv.ParseInt(letter.ID, 10, 64) // it came from a number
+		args = append(args, r.id, r.queue, replayedPayload(letter), r.priority, r.maxAttempts, r.uniqueKey, r.backoffMS, r.timeoutMS, r.createdAt)
 	}
-	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return false, false, err
+	in, inArgs := q.d.ids("id", ids)
+	if _, err := q.exec(ctx, tx, "DELETE FROM {failed} WHERE "+in, inArgs...); err != nil {
+		return err
 	}
-	r := letter.row
-	_, err = q.exec(ctx, tx, "INSERT INTO {jobs} (id, queue, payload, priority, max_attempts, available_at, unique_key, backoff_ms, timeout_ms, created_at) "+
-		"VALUES (?, ?, ?, ?, ?, {now}, ?, ?, ?, ?)",
-		r.id, r.queue, replayedPayload(letter), r.priority, r.maxAttempts, r.uniqueKey, r.backoffMS, r.timeoutMS, r.createdAt)
-	return err == nil, false, err
+	_, err := q.exec(ctx, tx, "INSERT INTO {jobs} (id, queue, payload, priority, max_attempts, available_at, unique_key, backoff_ms, timeout_ms, created_at) VALUES "+
+		values+strings.Repeat(", "+values, len(letters)-1), args...)
+	return err
 }
 
 // replayedPayload is the payload with attempt 1 and, in its meta, its history. What is no envelope goes back as it is.

@@ -36,6 +36,7 @@ func (sqlite) upsert(key, set string) string {
 	return " ON CONFLICT (" + key + ") DO UPDATE SET " + set
 }
 
+func (sqlite) lock() string       { return "" }
 func (sqlite) passLocked() string { return "" }
 
 func (sqlite) candidates(queues int) string { return levels(queues, "") }
