@@ -56,6 +56,9 @@ func FuzzParsePackage(f *testing.F) {
 		var p Package
 		var err error
 		cheap(t, b, func() { p, err = ParsePackage(b) })
+		long, longErr := parsePackage(b)
+		assert.Equal(t, longErr, err)
+		assert.Equal(t, long, p)
 		if err != nil {
 			assert.ErrorIs(t, err, StatusIllegal)
 			return
@@ -73,6 +76,9 @@ func FuzzParseResponse(f *testing.F) {
 		var r Response
 		var err error
 		cheap(t, b, func() { r, err = ParseResponse(b) })
+		long, longErr := parseResponse(b)
+		assert.Equal(t, longErr, err)
+		assert.Equal(t, long, r)
 		if err != nil {
 			assert.ErrorIs(t, err, StatusProtocol)
 			return
