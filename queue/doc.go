@@ -24,6 +24,13 @@
 //
 // # Inside a transaction
 //
-// Only the Tx forms may be used between a transaction's begin and its end. With SQLite there is one writing
-// connection, and a Push beside an open transaction would wait for it for ever.
+// PushTx, PushEnvelopeTx and PushManyTx push as a part of the caller's transaction: no worker sees the job before the
+// commit, and a rollback leaves nothing. With SQLite these are all that may be used between a transaction's begin and
+// its end. There is one writing connection, the transaction has it, and whatever else writes (a Push, a worker, Cancel,
+// Retry …) waits until the transaction or its own context ends: in the same goroutine that is for ever.
+//
+// # Durability
+//
+// A push has happened when it returns, and a job is done when its row is gone: what that survives is the database's own
+// setting. docs/operations.md says which there are and what this repository's programs use.
 package queue

@@ -18,7 +18,8 @@ func (q *Queue) Push(ctx context.Context, j Job, opts ...PushOption) (id string,
 }
 
 // PushTx is Push as a part of the caller's transaction: no worker sees the job before the commit, and a rollback
-// leaves nothing.
+// leaves nothing. With SQLite the Tx forms are all that may be used until the transaction has ended: it has the one
+// connection that writes.
 func (q *Queue) PushTx(ctx context.Context, tx *sql.Tx, j Job, opts ...PushOption) (id string, err error) {
 	return q.pushJob(ctx, tx, j, opts)
 }

@@ -3,9 +3,12 @@ package conformance
 import (
 	"context"
 	"net"
+	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	driver "github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/assert"
@@ -39,6 +42,37 @@ func TestOneInsertOfAShellPushesAJob(t *testing.T) {
 			assert.Equal(t, 1, n)
 			require.Len(t, ids, 1)
 			assert.True(t, strings.HasPrefix(ids[0], "db_"), ids[0])
+		})
+	}
+}
+
+// TestTheClaimOfTheDocumentTakesAJob runs the statement that docs/tables.md gives to other languages.
+func TestTheClaimOfTheDocumentTakesAJob(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/tables.md")
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(doc), "    UPDATE jobs\n")
+	require.True(t, found)
+	statement, _, found := strings.Cut("UPDATE jobs\n"+rest, ";")
+	require.True(t, found)
+	for _, d := range databases[:2] { // MySQL's way is told in words
+		t.Run(d.name, func(t *testing.T) {
+			db := d.open(t)
+			q, err := queue.New(db.SQL, db.Dialect, queue.WithTables(db.Tables))
+			require.NoError(t, err)
+			id, err := q.PushEnvelope(t.Context(), job.Envelope{JobType: "mail", Payload: []byte("{}"), MaxAttempts: 5})
+			require.NoError(t, err)
+			text := strings.NewReplacer("jobs", db.Tables.Prefix+"jobs", ":token", "'other.1'", ":now", strconv.FormatInt(time.Now().UnixMilli()+1000, 10)).Replace(statement)
+			if db.Dialect == queue.SQLite {
+				text = strings.Replace(text, "FOR UPDATE SKIP LOCKED", "", 1)
+			}
+			for _, want := range []int{1, 0} {
+				took, err := claimed(t.Context(), db.SQL, text)
+				require.NoError(t, err)
+				assert.Equal(t, want, took)
+			}
+			record, err := q.Inspect(t.Context(), id)
+			require.NoError(t, err)
+			assert.Equal(t, []any{"reserved", "other", 1}, []any{record.Job.State, record.Job.ReservedBy, record.Job.Attempts})
 		})
 	}
 }

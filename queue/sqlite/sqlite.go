@@ -18,7 +18,7 @@ import (
 
 // A DB is an open file. Several processes may have one file open.
 type DB struct {
-	Write *sql.DB // one connection; its transactions begin with BEGIN IMMEDIATE
+	Write *sql.DB // one connection: while a transaction is open, only that transaction writes. It begins with BEGIN IMMEDIATE
 	Read  *sql.DB // cannot write
 }
 
