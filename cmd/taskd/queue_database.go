@@ -116,15 +116,26 @@ func (s source) open(ctx context.Context) (*database, error) {
 	return db, nil
 }
 
+// connectLimit bounds the way to a database that does not answer.
+const connectLimit = 15 * time.Second
+
 func (s source) connect(ctx context.Context) (*database, error) {
+	limited, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	db, err := s.reach(limited)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("the database does not answer within %s: %w", connectLimit, err)
+	}
+	return db, err
+}
+
+func (s source) reach(ctx context.Context) (*database, error) {
 	scheme, rest, _ := strings.Cut(s.dsn, ":")
 	if scheme != "sqlite" && scheme != "" {
 		if err := checkURL(s.dsn); err != nil {
 			return nil, usagef("%s: %w", s.by, err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectLimit)
-	defer cancel()
 	switch scheme {
 	case "":
 		path, err := defaultFile()
@@ -144,9 +155,6 @@ func (s source) connect(ctx context.Context) (*database, error) {
 		return s.openMySQL(ctx)
 	}
 }
-
-// connectLimit bounds the way to a database that does not answer.
-const connectLimit = 15 * time.Second
 
 // checkURL refuses what names no server's database. Its errors do not show the text, which may hold a password.
 func checkURL(dsn string) error {

@@ -421,6 +421,20 @@ func TestTheDefaultDatabaseIsAFileOfTheUser(t *testing.T) {
 	assert.Equal(t, 1, other.size().Size)
 }
 
+func TestADatabaseThatIsNotThereIsOneSentence(t *testing.T) {
+	for dsn, want := range map[string]string{
+		"postgres://u:secret@127.0.0.1:1/x": "connection refused", "mysql://u:secret@127.0.0.1:1/x": "connection refused",
+		"sqlite:/nonexistent/queue.db": "unable to open", "sqlite:" + t.TempDir(): "unable to open",
+	} {
+		code, stdout, stderr := taskd(t, t.TempDir(), "queue", "size", "--dsn", dsn)
+		assert.Equal(t, exitFailed, code, dsn)
+		assert.Empty(t, stdout)
+		assert.Contains(t, stderr, want)
+		assert.NotContains(t, stderr, "secret")
+		assert.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
+	}
+}
+
 // A fresh SQLite file becomes one with a log, and gets its tables, by whoever comes first.
 func TestManyMayBeTheFirstAtOnce(t *testing.T) {
 	for range 5 {

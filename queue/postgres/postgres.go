@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -33,10 +34,16 @@ func Open(ctx context.Context, dsn string) (*DB, error) {
 	db.SetConnMaxIdleTime(5 * time.Minute)
 	if err := db.PingContext(ctx); err != nil {
 		db.Close()
-		return nil, fmt.Errorf("postgres: %w", err)
+		return nil, fmt.Errorf("postgres: %w", oneLine{err})
 	}
 	return &DB{SQL: db, config: config}, nil
 }
+
+// A oneLine is an error of pgx, which has a line for each address that it tried.
+type oneLine struct{ error }
+
+func (e oneLine) Error() string { return strings.ReplaceAll(e.error.Error(), "\n\t", " ") }
+func (e oneLine) Unwrap() error { return e.error }
 
 // Queue is the queue in the database. Its pushes are announced on the channel of its tables, to which Waker listens.
 func (db *DB) Queue(t queue.Tables, opts ...queue.Option) (*queue.Queue, error) {
