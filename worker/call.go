@@ -72,8 +72,10 @@ func (c *conn) newCall(p *protocol.Package, typ *taskType, now int64, fault Faul
 		outcome: sharedstate.Failed,
 		dies:    fault == DieInAnswer,
 	}
-	_, k.cancel = k.meta[protocol.MetaCancel]
-	maps.DeleteFunc(k.meta, func(key, _ string) bool { return strings.HasPrefix(key, protocol.MetaReserved) })
+	if k.meta != nil {
+		_, k.cancel = k.meta[protocol.MetaCancel]
+		maps.DeleteFunc(k.meta, func(key, _ string) bool { return strings.HasPrefix(key, protocol.MetaReserved) })
+	}
 	k.inline = p.Alone && !k.cancel && !k.async
 	k.ctx.draining = s.draining
 	k.ctx.deadline = s.deadline(k.contextEnd())

@@ -2,6 +2,9 @@ package client
 
 import "iter"
 
+// keptPlaces is how many places are kept when nobody waits any more.
+const keptPlaces = 4096
+
 // pending holds the waiters of a shared connection by their ids. Those grow by one from call to
 // call, so that nearly each has a place of its own: none but one whose place is still held by a call that
 // waits for long goes into the map, which costs several times as much.
@@ -63,7 +66,9 @@ func (p *pending) take(id uint64) *waiter {
 	} else {
 		delete(p.others, id)
 	}
-	p.n--
+	if p.n--; p.n == 0 && len(p.places) > keptPlaces {
+		*p = pending{}
+	}
 	return w
 }
 

@@ -42,6 +42,19 @@ func TestPendingFindsWhatAMapWould(t *testing.T) {
 	}
 }
 
+func TestPendingKeepsNoMemoryOfABurst(t *testing.T) {
+	var p pending
+	for id := range uint64(keptPlaces) {
+		p.add(&waiter{id: id})
+	}
+	for id := range uint64(keptPlaces) {
+		require.NotNil(t, p.take(id))
+	}
+	require.Empty(t, p.places)
+	p.add(&waiter{id: 7})
+	require.NotNil(t, p.take(7))
+}
+
 func TestPendingThatIsEmptyFindsNothing(t *testing.T) {
 	var p pending
 	require.Nil(t, p.take(1))
