@@ -42,7 +42,7 @@ func (q *Queue) Counts(ctx context.Context, queue string) (c Counts, err error) 
 		cond, args = " AND queue = ?", []any{queue}
 	}
 	// After the others: a job that is taken meanwhile is counted twice rather than not at all.
-	reserved := "SELECT COUNT(*) FROM (SELECT 1 FROM {jobs} WHERE reserved_token IS NOT NULL AND lease_until IS NOT NULL" + cond + " LIMIT ?) c"
+	reserved := "SELECT COUNT(*) FROM (SELECT 1 FROM {jobs} WHERE reserved_token IS NOT NULL AND lease_until IS NOT NULL" + cond + " ORDER BY lease_until LIMIT ?) c"
 	err = q.each(ctx, q.read, reserved, append(args, MaxCount), func(rows *sql.Rows) error { return rows.Scan(&c.Reserved) })
 	return c, err
 }
