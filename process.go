@@ -44,7 +44,7 @@ type process struct {
 	serving  bool
 	served   chan error // what Serve returned
 	share    worker.Processors
-	ballast  []byte // see shareMachine
+	ballast  *ballast
 }
 
 // runWorker is the life of a worker process; it returns the exit code.
@@ -152,6 +152,7 @@ func (p *process) serverConfig(table *sharedstate.Table, listener *net.UnixListe
 		},
 		OnSuspect:  func(last error) { p.tell(control.Message{Kind: control.KindSuspect, Text: last.Error()}) },
 		Processors: p.share,
+		OnLarge:    p.ballast.enlarge,
 		Recycle:    worker.Recycle{MaxTasks: h.MaxTasksPerWorker, MaxAge: h.MaxWorkerAge, MaxMemory: h.MaxWorkerMemory},
 		OnRecycle:  func(reason string) { p.tell(control.Message{Kind: control.KindRecycle, Reason: reason}) },
 	}

@@ -34,12 +34,20 @@ func (k *call) resultFrame() (b *buffer, whole bool) {
 	}
 	b.b = protocol.AppendResponseTail(data, k.taskID)
 	k.typ.answered(len(b.b))
+	s.noticeLarge(b.size())
 	if err := protocol.EndFrameOf(b.b, b.size(), s.cfg.MaxPackageSize); err != nil {
 		text := fmt.Sprintf("the response would have %d bytes, the limit is %d", b.size(), s.cfg.MaxPackageSize)
 		s.buffers.put(b)
 		return k.fail(protocol.StatusResponseTooLarge, text), false
 	}
 	return b, true
+}
+
+// noticeLarge tells of the first large frame.
+func (s *Server) noticeLarge(size int) {
+	if size >= largeFrame && s.cfg.OnLarge != nil {
+		s.large.Do(s.cfg.OnLarge)
+	}
 }
 
 // answered keeps the size of a large answer: the next one then begins in a buffer of that size.

@@ -97,6 +97,7 @@ func (c *conn) read() {
 func (c *conn) take(body []byte, owned bool) bool {
 	s := c.s
 	c.open()
+	s.noticeLarge(len(body))
 	p, err := protocol.ParsePackage(body)
 	if err != nil {
 		c.illegal(err)

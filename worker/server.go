@@ -47,6 +47,8 @@ type Config struct {
 	OnSuspect func(last error)
 	// OnRecycle is told, once, that the worker wants a successor, and by which limit. It may block.
 	OnRecycle func(reason string)
+	// OnLarge is called at the first request or result of 16 KiB or more, which waits for it.
+	OnLarge func()
 	// Fault, where it is not nil, is asked for each package and says whether the server dies of
 	// it. It is for pools inside one process, in tests.
 	Fault func(task string) Fault
@@ -64,6 +66,7 @@ type Server struct {
 	types         atomic.Pointer[map[string]*taskType]
 	buffers       buffers
 	runners       runners
+	large         sync.Once
 	fastFailures  atomic.Int32
 	wg            sync.WaitGroup // readers, the watch, and what they start
 
