@@ -156,12 +156,34 @@ func (q *Queue) sweep(ctx context.Context, policy job.RetryPolicy, by string) (s
 			return nil
 		})
 		if err != nil {
-			return swept, err
+			if done, err = q.sweepEach(ctx, lapsed, policy, by); err != nil || len(done) == 0 {
+				return append(swept, done...), err
+			}
 		}
 		if swept = append(swept, done...); len(lapsed) < sweepChunk {
 			return swept, nil
 		}
 	}
+}
+
+// sweepEach is for rows that did not go together: one that cannot be ended holds up no other. A second one says that it
+// is the database's fault.
+func (q *Queue) sweepEach(ctx context.Context, lapsed []row, policy job.RetryPolicy, by string) (done []verdict, err error) {
+	bad := 0
+	for _, r := range lapsed {
+		v := afterLapse(r, policy)
+		ok, err := q.endAlone(ctx, v, by)
+		switch {
+		case err != nil && (bad > 0 || ctx.Err() != nil):
+			return done, err
+		case err != nil:
+			bad++
+			q.logger.Warn("queue: a lapsed reservation cannot be ended", "job", r.idText(), "error", err)
+		case ok:
+			done = append(done, v)
+		}
+	}
+	return done, nil
 }
 
 func (q *Queue) lapsed(ctx context.Context) (rows []row, err error) {

@@ -73,6 +73,7 @@ type dialect interface {
 	transient(err error) bool // worth another try of the whole transaction
 	duplicate(err error) bool // a unique key is taken
 	missing(err error) bool   // a table or column is
+	tooLarge(err error) bool  // a statement or a value is
 }
 
 // level selects the due rows of one queue and priority in their order. It takes the queue and the limit.

@@ -47,4 +47,7 @@ func (mysql) nextID() string { return "SELECT @@auto_increment_increment" }
 
 func (mysql) transient(err error) bool { return contains(err, "Error 1213", "Error 1205") }
 func (mysql) duplicate(err error) bool { return contains(err, "Error 1062") }
-func (mysql) missing(err error) bool   { return contains(err, "Error 1146", "Error 1054") }
+func (mysql) tooLarge(err error) bool {
+	return contains(err, "Error 1153", "packet for query is too large")
+}
+func (mysql) missing(err error) bool { return contains(err, "Error 1146", "Error 1054") }

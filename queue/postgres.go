@@ -43,6 +43,7 @@ func (postgres) nextID() string               { return "" }
 
 func (postgres) transient(err error) bool { return sqlState(err, "40001", "40P01", "55P03") }
 func (postgres) duplicate(err error) bool { return sqlState(err, "23505") }
+func (postgres) tooLarge(err error) bool  { return sqlState(err, "54000") }
 func (postgres) missing(err error) bool   { return sqlState(err, "42P01", "42703", "3F000") }
 
 func sqlState(err error, codes ...string) bool {

@@ -27,9 +27,13 @@ type verdict struct {
 	err      error
 
 	lapsed bool // the row may be taken under its old lease only
+	lean   bool // with what it has gathered the row is too large for the database, so the payload stays as it is
 }
 
-const free = "UPDATE {jobs} SET reserved_token = NULL, reserved_at = NULL, lease_until = NULL, attempts = attempts - ?, crashes = crashes + ?, payload = ?, seq = seq + 1, available_at = "
+const (
+	free     = "UPDATE {jobs} SET reserved_token = NULL, reserved_at = NULL, lease_until = NULL, attempts = attempts - ?, crashes = crashes + ?, payload = ?, seq = seq + 1, available_at = "
+	freeLean = "UPDATE {jobs} SET reserved_token = NULL, reserved_at = NULL, lease_until = NULL, attempts = attempts - ?, crashes = crashes + ?, seq = seq + 1, available_at = "
+)
 
 // settle stores verdicts in one transaction and returns the ids of those whose reservations were still held.
 func (q *Queue) settle(ctx context.Context, verdicts []verdict, by string) (held map[int64]bool, err error) {
@@ -51,6 +55,10 @@ func (q *Queue) settle(ctx context.Context, verdicts []verdict, by string) (held
 			return err
 		})
 		return set(gone), err
+	}
+	if len(done) == 0 && len(others) == 1 {
+		ok, err := q.endAlone(ctx, others[0], by)
+		return map[int64]bool{others[0].row.id: ok}, err
 	}
 	err = q.inTx(ctx, func(tx *sql.Tx) error {
 		held = map[int64]bool{}
@@ -96,21 +104,45 @@ func (q *Queue) endReservation(ctx context.Context, tx *sql.Tx, v verdict, by st
 	}
 	var changed []int64
 	if v.outcome == job.Dead {
+		if v.lean {
+			if err := q.buryLean(ctx, tx, v, by, cond, args); err != nil {
+				return false, err
+			}
+		}
 		changed, err = q.change(ctx, tx, "DELETE FROM {jobs}", nil, cond, args)
 	} else {
 		due, dueArg := "{now} + ?", delayMS(v.delay)
 		if v.dueAt != 0 {
 			due, dueArg = "?", v.dueAt
 		}
-		changed, err = q.change(ctx, tx, free+due, []any{number(v.giveBack), number(v.crashed), v.payload(), dueArg}, cond, args)
+		verb, set := free, []any{number(v.giveBack), number(v.crashed), v.payload(), dueArg}
+		if v.lean {
+			verb, set = freeLean, []any{number(v.giveBack), number(v.crashed), dueArg}
+		}
+		changed, err = q.change(ctx, tx, verb+due, set, cond, args)
 	}
 	if err != nil || len(changed) == 0 {
 		return false, err
 	}
-	if v.outcome == job.Dead {
+	if v.outcome == job.Dead && !v.lean {
 		err = q.bury(ctx, tx, v, by)
 	}
 	return err == nil, err
+}
+
+// endAlone is endReservation in a transaction of its own. What is too large for the database with the errors that it
+// gathered ends without them: else it would run for ever.
+func (q *Queue) endAlone(ctx context.Context, v verdict, by string) (ok bool, err error) {
+	for {
+		err = q.inTx(ctx, func(tx *sql.Tx) (err error) {
+			ok, err = q.endReservation(ctx, tx, v, by)
+			return err
+		})
+		if v.lean || !q.d.tooLarge(err) {
+			return ok, err
+		}
+		v.lean = true
+	}
 }
 
 func number(b bool) int {
@@ -152,6 +184,23 @@ func (q *Queue) bury(ctx context.Context, tx *sql.Tx, v verdict, by string) erro
 		storable(letter.Error), string(letter.Reason),
 		string(history), by, v.row.attempts-number(v.giveBack), crashes, letter.Replays, v.row.priority, v.row.maxAttempts, v.row.backoffMS,
 		v.row.timeoutMS, v.row.uniqueKey, v.row.createdAt)
+	return err
+}
+
+// buryLean stores the dead letter of a row with the payload that it has there, and of its errors the last one.
+func (q *Queue) buryLean(ctx context.Context, tx *sql.Tx, v verdict, by, cond string, condArgs []any) error {
+	letter := job.NewDeadLetter(v.row.queue, v.envelope, &job.DeadError{Reason: v.reason, Err: v.err})
+	history, err := json.Marshal(letter.Attempts[len(letter.Attempts)-1:])
+	if err != nil {
+		return fmt.Errorf("queue: history of %s: %w", letter.Job.JobID, err)
+	}
+	// Numbers are added to columns, which gives them a type.
+	_, err = q.exec(ctx, tx, "INSERT INTO {failed} (job, queue, job_id, job_type, payload, error_class, error, reason, history, "+
+		"failed_by, attempts, crashes, replays, priority, max_attempts, backoff_ms, timeout_ms, unique_key, created_at, failed_at) "+
+		"SELECT id, queue, ?, ?, payload, ?, ?, ?, ?, ?, attempts - ?, crashes + ?, crashes - crashes + ?, priority, max_attempts, backoff_ms, "+
+		"timeout_ms, unique_key, created_at, {now} FROM {jobs} WHERE "+cond,
+		append([]any{storable(letter.Job.JobID), storable(letter.Job.JobType), storable(errorClass(v.err)), storable(letter.Error),
+			string(letter.Reason), string(history), by, number(v.giveBack), number(v.crashed), letter.Replays}, condArgs...)...)
 	return err
 }
 

@@ -46,6 +46,7 @@ func (sqlite) transient(err error) bool {
 	return contains(err, "database is locked", "SQLITE_BUSY", "database table is locked")
 }
 func (sqlite) duplicate(err error) bool { return contains(err, "UNIQUE constraint failed") }
+func (sqlite) tooLarge(err error) bool  { return contains(err, "string or blob too big") }
 func (sqlite) missing(err error) bool   { return contains(err, "no such table", "no such column") }
 
 // contains looks into the text, since the drivers' error types are not ours to import.

@@ -45,6 +45,14 @@ type stateError string
 func (e stateError) Error() string    { return "SQLSTATE " + string(e) }
 func (e stateError) SQLState() string { return string(e) }
 
+// A tooLarge error is what each database says of a value that it cannot take.
+type tooLarge struct{}
+
+func (tooLarge) Error() string {
+	return "Error 1153: packet too big; string or blob too big (18)"
+}
+func (tooLarge) SQLState() string { return "54000" }
+
 // isRenewal tells the statement that renews leases.
 func isRenewal(statement string) bool { return strings.Contains(statement, "SET lease_until = ") }
 
@@ -156,6 +164,34 @@ var faults = []behaviour{
 		s.drain(s.worker(q, []job.Handler{r.handler()}, queue.Lease(100*time.Millisecond)))
 		assert.NotNil(s, bad.Load())
 		assert.Equal(s, queue.Counts{Reserved: 1}, s.counts(""))
+	}},
+	{"a row that has grown too large for the database ends all the same, and holds up no other", func(s *stage) {
+		full := func() *queue.Queue {
+			return s.broken(func(_ context.Context, statement string) error {
+				if strings.Contains(statement, "payload = ") || strings.HasPrefix(statement, "INSERT INTO "+s.table("failed_jobs")) && !strings.Contains(statement, "SELECT id, queue") {
+					return tooLarge{}
+				}
+				return nil
+			})
+		}
+		large := s.push(envelope("plain", "a"), queue.Tries(2), queue.Backoff(0))
+		handlers := always(job.Retry(errors.New("down")))
+		assert.Equal(s, 2, s.drain(s.worker(full(), handlers)))
+		letters := s.failed()
+		require.Len(s, letters, 1)
+		assert.Equal(s, []any{large, "plain", 2, "down"}, []any{letters[0].Row, letters[0].Type, letters[0].Attempts, letters[0].Error})
+		require.NoError(s, s.q.Retry(s.Context(), letters[0].ID))
+
+		for range 3 {
+			s.push(envelope("plain", "b"), queue.Tries(1))
+		}
+		s.db.must(s, fmt.Sprintf("UPDATE %s SET reserved_token = 'gone.1', reserved_at = %d, lease_until = %d, attempts = 1", s.table("jobs"), s.now, s.now))
+		s.at(1)
+		s.drain(s.worker(full(), handlers, queue.Queues("elsewhere")))
+		assert.Equal(s, queue.Counts{Ready: 1}, s.counts(""), "the first one has an attempt left")
+		require.Len(s, s.failed(), 3)
+		assert.Equal(s, job.ReasonExhausted, s.failed()[0].Reason)
+		assert.Equal(s, 1, s.failed()[0].Attempts)
 	}},
 	{"a fault between any two statements leaves each job once_Row47", func(s *stage) {
 		for _, end := range []job.Result{job.Success(), job.Retry(errFault), job.Fail(errFault), job.Defer(time.Hour)} {
