@@ -37,7 +37,9 @@ func TestManyRows(t *testing.T) {
 			fill(t, db, "default", past, scale(fullReady, 3_000))
 			fill(t, db, "other", past, 100)
 			bury(t, db, scale(fullDead, 20_000))
-			t.Run("Counts before the planner knows the rows", func(t *testing.T) { countsAreQuick(t, db) })
+			if db.Dialect == queue.PostgreSQL {
+				t.Run("Counts before the planner knows the rows", func(t *testing.T) { countsAreQuick(t, db) })
+			}
 			analyze(t, db)
 			t.Run("Counts_Row49", func(t *testing.T) { countsAreQuick(t, db) })
 			t.Run("claims", func(t *testing.T) { claimsAreQuick(t, db) })
