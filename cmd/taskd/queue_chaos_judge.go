@@ -153,13 +153,13 @@ func (j *reckoning) why(r jobRun, then int64) string {
 		late := r.ended > 0 && k.at > r.ended+lease // it would have been given up by then
 		switch {
 		case late || k.at > then:
-		case k.victim == victimChild && k.pid == r.PID && k.at >= r.At,
+		case k.victim == victimChild && k.pid == r.PID && (k.by == 0 || k.by >= r.At),
 			k.victim == victimWorker && k.worker == r.Owner:
 			if r.ended == 0 {
 				return becauseCut
 			}
 			return becauseUnstored
-		case k.victim == victimServer && (k.back == 0 || k.back >= r.At):
+		case k.victim == victimServer && (k.by == 0 || k.by >= r.At):
 			return becauseUnstored
 		}
 	}
@@ -178,8 +178,8 @@ func (j *reckoning) timeline(r, next jobRun) string {
 	for _, k := range j.kills {
 		if near := int64(2 * j.lease); k.at > r.At-near && k.at < next.At+near {
 			fmt.Fprintf(&b, "; %s %s, pid %d, killed at %s", k.victim, k.worker, k.pid, since(k.at))
-			if k.back > 0 {
-				fmt.Fprintf(&b, ", back at %s", since(k.back))
+			if k.by > 0 {
+				fmt.Fprintf(&b, " to %s", since(k.by))
 			}
 		}
 	}

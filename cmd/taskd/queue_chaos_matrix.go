@@ -181,8 +181,9 @@ func (c *scene) strike(ctx context.Context) {
 
 // killServer kills the database when all scenes are at their steps, lets the workers go on, and starts it again.
 func (c *queueChaos) killServer(ctx context.Context, g *ground, scenes []*scene) error {
+	var answers []func()
 	for _, scene := range scenes {
-		scene.strikes(kill{victim: victimServer})
+		answers = append(answers, scene.strikes(kill{victim: victimServer}))
 		scene.row.Kills = 1
 	}
 	g.server.kill()
@@ -199,8 +200,8 @@ func (c *queueChaos) killServer(ctx context.Context, g *ground, scenes []*scene)
 	if err := g.server.start(ctx); err != nil {
 		return err
 	}
-	for _, scene := range scenes {
-		scene.back()
+	for _, again := range answers {
+		again()
 	}
 	return nil
 }

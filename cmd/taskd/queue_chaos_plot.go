@@ -46,8 +46,8 @@ type kill struct {
 	victim string
 	worker string // its name, or that of the child's
 	pid    int
-	at     int64 // unix nanoseconds
-	back   int64 // of a database: when it answered again
+	at     int64 // unix nanoseconds; it happened at this time or later …
+	by     int64 // … and before this one, which for a database is when it answered again; 0: not yet
 }
 
 func newPlot(ctx context.Context, g *ground, name string, lease time.Duration, verbose bool) (p *plot, err error) {
@@ -186,9 +186,16 @@ func (p *plot) drain(ctx context.Context) {
 	}
 }
 
-func (p *plot) strikes(k kill) {
+// strikes notes a kill that is about to happen; done is for when it has.
+func (p *plot) strikes(k kill) (done func()) {
 	k.at = time.Now().UnixNano()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.kills = append(p.kills, k)
+	mine := len(p.kills) - 1
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.kills[mine].by = time.Now().UnixNano()
+	}
 }

@@ -116,13 +116,13 @@ func (w *chaosProcess) children(ctx context.Context) (pids []int, err error) {
 
 // killWorker kills a worker and notes it.
 func (p *plot) killWorker(w *chaosProcess) {
-	p.strikes(kill{victim: victimWorker, worker: w.spec.Name, pid: w.pid()})
+	defer p.strikes(kill{victim: victimWorker, worker: w.spec.Name, pid: w.pid()})()
 	w.kill()
 }
 
 // killChild kills a process of a worker's pool and notes it.
 func (p *plot) killChild(w *chaosProcess, pid int) error {
-	p.strikes(kill{victim: victimChild, worker: w.spec.Name, pid: pid})
+	defer p.strikes(kill{victim: victimChild, worker: w.spec.Name, pid: pid})()
 	return send(pid, syscall.SIGKILL)
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 )
@@ -109,21 +108,13 @@ func (s *storm) kills(ctx context.Context) error {
 func (s *storm) wait() time.Duration { return time.Duration(s.random.Int64N(int64(2 * stormPause))) }
 
 func (s *storm) killServer(ctx context.Context) error {
-	s.strikes(kill{victim: victimServer})
+	answers := s.strikes(kill{victim: victimServer})
 	s.ground.server.kill()
 	s.row.Kills++
 	if err := s.ground.server.start(ctx); err != nil {
 		return err
 	}
-	s.back()
+	answers()
 	s.struck = time.Now()
 	return nil
-}
-
-// back notes that the database, which was the last victim, answers again.
-func (p *plot) back() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	i := slices.IndexFunc(p.kills, func(k kill) bool { return k.victim == victimServer && k.back == 0 })
-	p.kills[i].back = time.Now().UnixNano()
 }
