@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/taskd-go/task/internal/sqlhook"
+	"github.com/taskd-go/task/queue"
 )
 
 // A chaosStep is a place in a job's life.
@@ -83,12 +84,18 @@ func stepNamed(name string) (chaosStep, bool) {
 	return chaosStep{}, false
 }
 
-// A pauser holds the first statement of a worker that gets to a step.
+// A pauser holds the first statement of a worker that gets to a step. Until it is let go it takes one job only.
 type pauser struct {
 	step         chaosStep
 	jobs, failed string                   // tables
 	meet         func() (answerLost bool) // returns when the worker may go on
+	took         atomic.Bool              // a job
 	met          atomic.Bool
+	free         chan struct{} // closed when the worker may go on
+}
+
+func newPauser(step chaosStep, t queue.Tables, meet func() (answerLost bool)) *pauser {
+	return &pauser{step: step, jobs: t.Prefix + "jobs", failed: t.Prefix + "failed_jobs", meet: meet, free: make(chan struct{})}
 }
 
 var errAnswerLost = errors.New("the database was killed before its answer arrived")
@@ -113,6 +120,9 @@ func (p *pauser) kind(statement string) write {
 }
 
 func (p *pauser) before(_ context.Context, c *sqlhook.Call) error {
+	if p.took.Load() && p.kind(c.Statement) == claiming {
+		<-p.free
+	}
 	if p.kind(c.Statement) != p.step.write || p.step.write == noWrite {
 		return nil
 	}
@@ -123,6 +133,9 @@ func (p *pauser) before(_ context.Context, c *sqlhook.Call) error {
 }
 
 func (p *pauser) after(_ context.Context, c *sqlhook.Call) error {
+	if c.Rows > 0 && p.kind(c.Statement) == claiming {
+		p.took.Store(true)
+	}
 	reached := p.step.write != noWrite && p.kind(c.Statement) == p.step.write && c.Rows > 0
 	switch {
 	case p.step.stage == uncommitted && reached && c.Tx != nil:
@@ -137,7 +150,11 @@ func (p *pauser) after(_ context.Context, c *sqlhook.Call) error {
 }
 
 func (p *pauser) pause() error {
-	if p.met.CompareAndSwap(false, true) && p.meet() {
+	if !p.met.CompareAndSwap(false, true) {
+		return nil
+	}
+	defer close(p.free)
+	if p.meet() {
 		return errAnswerLost
 	}
 	return nil

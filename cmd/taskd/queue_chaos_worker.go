@@ -120,8 +120,8 @@ func (w *chaosWorker) run(ctx context.Context, at *target) error {
 func (w *chaosWorker) open(ctx context.Context, dsn string) (*database, error) {
 	at := source{dsn: dsn, by: variable(dsnFlag), tables: queue.Tables{Prefix: w.Prefix}}
 	if w.step.write != noWrite {
-		p := &pauser{step: w.step, jobs: w.Prefix + "jobs", failed: w.Prefix + "failed_jobs", meet: w.meet}
-		at.wrap = func(db *sql.DB) *sql.DB { return sqlhook.Wrap(db, p.hooks()) }
+		hooks := newPauser(w.step, at.tables, w.meet).hooks()
+		at.wrap = func(db *sql.DB) *sql.DB { return sqlhook.Wrap(db, hooks) }
 	}
 	return at.connect(ctx)
 }
