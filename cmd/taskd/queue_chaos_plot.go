@@ -166,6 +166,9 @@ func countCrashes(history []pastAttempt) (n int) {
 	return n
 }
 
+// lookPause is the time between two looks at the live rows.
+const lookPause = 20 * time.Millisecond
+
 // drainLimit is how long the jobs may take when nothing is killed any more.
 const drainLimit = 60 * time.Second
 
@@ -182,7 +185,7 @@ func (p *plot) drain(ctx context.Context) {
 			p.offf("%d jobs are still there %s after the last kill (%v)", live, drainLimit, err)
 			return
 		}
-		pause(ctx, 20*time.Millisecond)
+		pause(ctx, lookPause)
 	}
 }
 

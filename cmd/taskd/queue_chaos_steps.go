@@ -52,27 +52,29 @@ const (
 // A chaosOrder is the payload of a job.
 type chaosOrder struct {
 	Fails int           // how many attempts fail
-	For   time.Duration // how long a run takes
+	For   time.Duration // how long the first run takes …
+	Later time.Duration // … and each one after it, if that is longer: so that its row is seen while it runs
 }
 
 const (
 	quickRun = 2 * time.Millisecond
+	seenRun  = 5 * lookPause
 	longRun  = 2 * chaosRenew // long enough for a renewal
 	always   = 1000           // more attempts than a job has
 )
 
 // chaosSteps is a job's life from its push to its end.
 var chaosSteps = []chaosStep{
-	{"pushed, not claimed", claiming, unsent, chaosOrder{0, quickRun}, 5, nil},
-	{"claimed", claiming, committed, chaosOrder{0, quickRun}, 5, nil},
-	{"running", noWrite, unsent, chaosOrder{0, quickRun}, 5, []string{victimWorker, victimChild}},
-	{"finished, not stored", completing, unsent, chaosOrder{0, quickRun}, 5, []string{victimWorker}},
-	{"completion stored", completing, committed, chaosOrder{0, quickRun}, 5, nil},
-	{"requeueing", requeueing, uncommitted, chaosOrder{1, quickRun}, 5, []string{victimWorker}},
-	{"requeued", requeueing, committed, chaosOrder{1, quickRun}, 5, nil},
-	{"moving to the dead", burying, unsent, chaosOrder{always, quickRun}, 1, nil},
-	{"moved to the dead", burying, committed, chaosOrder{always, quickRun}, 1, nil},
-	{"renewing its lease", renewing, uncommitted, chaosOrder{0, longRun}, 5, []string{victimWorker, victimChild}},
+	{"pushed, not claimed", claiming, unsent, chaosOrder{0, quickRun, seenRun}, 5, nil},
+	{"claimed", claiming, committed, chaosOrder{0, quickRun, seenRun}, 5, nil},
+	{"running", noWrite, unsent, chaosOrder{0, quickRun, seenRun}, 5, []string{victimWorker, victimChild}},
+	{"finished, not stored", completing, unsent, chaosOrder{0, quickRun, seenRun}, 5, []string{victimWorker}},
+	{"completion stored", completing, committed, chaosOrder{0, quickRun, seenRun}, 5, nil},
+	{"requeueing", requeueing, uncommitted, chaosOrder{1, quickRun, seenRun}, 5, []string{victimWorker}},
+	{"requeued", requeueing, committed, chaosOrder{1, quickRun, seenRun}, 5, nil},
+	{"moving to the dead", burying, unsent, chaosOrder{always, quickRun, seenRun}, 1, nil},
+	{"moved to the dead", burying, committed, chaosOrder{always, quickRun, seenRun}, 1, nil},
+	{"renewing its lease", renewing, uncommitted, chaosOrder{0, longRun, seenRun}, 5, []string{victimWorker, victimChild}},
 }
 
 func stepNamed(name string) (chaosStep, bool) {

@@ -166,8 +166,12 @@ func (w *chaosWorker) handle(ctx context.Context, o chaosOrder, e job.Envelope) 
 	if w.Step != "" && w.step.write == noWrite {
 		w.meet()
 	}
+	length := o.For
+	if e.Attempt > 1 {
+		length = max(length, o.Later)
+	}
 	select {
-	case <-time.After(o.For):
+	case <-time.After(length):
 	case <-ctx.Done():
 		return job.Retry(ctx.Err())
 	}
