@@ -22,7 +22,8 @@ type queueChaos struct {
 	json     bool
 	verbose  bool
 
-	plots int
+	plots   int
+	unclean error // what could not be removed
 }
 
 func newQueueChaos(at *target) *cobra.Command {
@@ -108,7 +109,7 @@ func (c *queueChaos) run(cmd *cobra.Command, at *target) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, remove()) }()
+	defer func() { err = errors.Join(err, c.unclean, remove()) }()
 
 	choices := c.on
 	if given.dsn != "" {
@@ -118,7 +119,7 @@ func (c *queueChaos) run(cmd *cobra.Command, at *target) (err error) {
 	for _, kind := range choices {
 		t, err := c.database(ctx, kind, given, dir)
 		if ctx.Err() != nil {
-			return &exitError{code: exitInterrupted, err: errors.Join(errors.New("interrupted"), err)}
+			return &exitError{code: exitInterrupted, err: errors.New("interrupted")}
 		}
 		if err != nil {
 			return err
@@ -170,7 +171,7 @@ func (c *queueChaos) database(ctx context.Context, kind string, given source, ro
 			return nil, err
 		}
 	}
-	defer func() { err = errors.Join(err, g.close()) }()
+	defer func() { c.unclean = errors.Join(c.unclean, g.close()) }()
 	t = &chaosTable{Database: g.name}
 	if err := c.matrix(ctx, g, t); err != nil {
 		return t, err

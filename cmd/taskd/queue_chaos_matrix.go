@@ -100,7 +100,7 @@ func (c *queueChaos) report(ctx context.Context, t *chaosTable, scenes []*scene)
 			err = errors.Join(err, scene.judge(ctx, scene.row))
 			t.Rows = append(t.Rows, scene.row)
 		}
-		err = errors.Join(err, scene.close())
+		c.unclean = errors.Join(c.unclean, scene.close())
 	}
 	return err
 }

@@ -57,7 +57,10 @@ func newPlot(ctx context.Context, g *ground, name string, lease time.Duration, v
 	}
 	p.at = g.source(p.dir)
 	p.at.tables = queue.Tables{Prefix: g.prefix + name + "_"}
-	if p.db, err = p.at.open(ctx); err != nil {
+	// Not cut off by a signal: what is half made could not be removed.
+	opening, cancel := context.WithTimeout(context.WithoutCancel(ctx), openLimit)
+	defer cancel()
+	if p.db, err = p.at.open(opening); err != nil {
 		return nil, err
 	}
 	if p.meeting, err = newMeeting(p.meetingPath()); err != nil {
@@ -84,8 +87,10 @@ func (p *plot) close() (err error) {
 	return errors.Join(err, p.db.Close())
 }
 
-// cleanLimit is how long a database may take to remove the tables.
-const cleanLimit = 10 * time.Second
+const (
+	openLimit  = 30 * time.Second // for a database to make the tables
+	cleanLimit = 10 * time.Second // … and to remove them
+)
 
 func (p *plot) offf(format string, args ...any) {
 	p.mu.Lock()

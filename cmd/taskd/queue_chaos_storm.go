@@ -24,13 +24,13 @@ type storm struct {
 }
 
 // storm kills for the given time, waits until all jobs are done, and judges.
-func (c *queueChaos) storm(ctx context.Context, g *ground, t *chaosTable) (err error) {
+func (c *queueChaos) storm(ctx context.Context, g *ground, t *chaosTable) error {
 	c.plots++
 	p, err := newPlot(ctx, g, "storm", longLease, c.verbose)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.close()) }()
+	defer func() { c.unclean = errors.Join(c.unclean, p.close()) }()
 	s := &storm{plot: p, random: rand.New(rand.NewPCG(c.seed, 0)), row: &chaosRow{Step: "at random", Victim: "any", mayAgain: true}, struck: time.Now()}
 	for range c.workers {
 		w, err := p.start("", chaosJobs)
