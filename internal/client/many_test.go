@@ -238,3 +238,29 @@ func TestADeadlineThatPassesBeforeThereIsAConnectionEndsItsOwnCallAlone(t *testi
 		require.Equal(t, NotRun, f.Delivery)
 	}
 }
+
+func TestNothingOfManyIsSentAfterTheContextsEnd(t *testing.T) {
+	p := newPool(t, 1, 64)
+	w := p.worker(0, echo)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	calls := numbered(4)
+	calls[1].Wait, calls[2].Wait = limit, limit
+	_, failures := p.client.Many(ctx, calls)
+	for _, f := range failures {
+		require.ErrorIs(t, f, context.Canceled)
+		require.Equal(t, NotRun, f.Delivery)
+	}
+	require.Zero(t, w.packages.Load())
+	p.requireNothingInFlight()
+}
+
+func TestResultsOfManyDoNotReachIntoEachOther(t *testing.T) {
+	p := newPool(t, 1, 128)
+	p.worker(0, echo)
+	replies, failures := p.client.Many(t.Context(), numbered(100))
+	for i := range replies {
+		_ = append(replies[i].Data, "too much"...)
+	}
+	requireAnswered(t, replies, failures)
+}
