@@ -53,14 +53,15 @@ const (
 type chaosOrder struct {
 	Fails int           // how many attempts fail
 	For   time.Duration // how long the first run takes …
-	Later time.Duration // … and each one after it, if that is longer: so that its row is seen while it runs
+	Later time.Duration // … and each one after it: so long that its row is seen while it runs; 0: as long
 }
 
 const (
 	quickRun = 2 * time.Millisecond
 	seenRun  = 5 * lookPause
-	longRun  = 2 * chaosRenew // long enough for a renewal
-	always   = 1000           // more attempts than a job has
+	longRun  = 2 * chaosRenew  // long enough for a renewal …
+	heldRun  = 10 * chaosRenew // … and to be killed in it, on a busy machine too
+	always   = 1000            // more attempts than a job has
 )
 
 // chaosSteps is a job's life from its push to its end.
@@ -74,7 +75,7 @@ var chaosSteps = []chaosStep{
 	{"requeued", requeueing, committed, chaosOrder{1, quickRun, seenRun}, 5, nil},
 	{"moving to the dead", burying, unsent, chaosOrder{always, quickRun, seenRun}, 1, nil},
 	{"moved to the dead", burying, committed, chaosOrder{always, quickRun, seenRun}, 1, nil},
-	{"renewing its lease", renewing, uncommitted, chaosOrder{0, longRun, seenRun}, 5, []string{victimWorker, victimChild}},
+	{"renewing its lease", renewing, uncommitted, chaosOrder{0, heldRun, seenRun}, 5, []string{victimWorker, victimChild}},
 }
 
 func stepNamed(name string) (chaosStep, bool) {

@@ -167,8 +167,8 @@ func (w *chaosWorker) handle(ctx context.Context, o chaosOrder, e job.Envelope) 
 		w.meet()
 	}
 	length := o.For
-	if e.Attempt > 1 {
-		length = max(length, o.Later)
+	if e.Attempt > 1 && o.Later > 0 {
+		length = o.Later
 	}
 	select {
 	case <-time.After(length):
