@@ -63,7 +63,7 @@ func queueContenders() []queueContender {
 		{nameQueueSQLite, storeSQLite, "100 at once", 20_000, openQueueSQLite},
 		{nameRiverSQLite, storeSQLite, "100 at once, fetches 2 ms apart, polls every 20 ms", 2_000, openRiverSQLite},
 		{nameGoqite, storeSQLite, "100 at once", 5_000, openGoqite},
-		{nameQueuePostgres, storePostgres, "2,000 at once", 20_000, openQueuePostgres},
+		{nameQueuePostgres, storePostgres, "500 at once", 20_000, openQueuePostgres},
 		{nameRiverBest, storePostgres, "2,000 at once, fetches 2 ms apart, polls every 20 ms", 20_000, openRiverBest},
 		{nameRiverDefault, storePostgres, "100 at once", 1_000, openRiverDefault},
 		{nameQueueMariaDB, storeMariaDB, "100 at once", 5_000, openQueueMariaDB},

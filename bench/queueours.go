@@ -38,7 +38,7 @@ func openQueuePostgres(ctx context.Context, place string) (queueSession, error) 
 	if err != nil {
 		return queueSession{}, err
 	}
-	return sessionOf(ctx, q, db.SQL, queue.PostgreSQL, 2000, db.Close, queue.WakeBy(db.Waker(queue.Tables{})))
+	return sessionOf(ctx, q, db.SQL, queue.PostgreSQL, 500, db.Close, queue.WakeBy(db.Waker(queue.Tables{})))
 }
 
 func openQueueMariaDB(ctx context.Context, place string) (queueSession, error) {
