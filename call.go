@@ -144,6 +144,9 @@ func (d deliverer) many(ctx context.Context, typ protocol.Type, timeout time.Dur
 		calls = append(calls, call)
 		place = append(place, i)
 	}
+	if len(calls) == 0 { // ctx may be nil
+		return outcomes
+	}
 	replies, failures := d.client.Many(ctx, calls)
 	for n, i := range place {
 		if failures[n] != nil {

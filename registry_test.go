@@ -65,6 +65,7 @@ func TestWhatIsNoTaskIsRefusedAtTheCall(t *testing.T) {
 		"a zero Func":     {undefinedErr, "the task has no name; a Func is made with Define"},
 		"many of it":      {manyErrs[0], "the task has no name; a Func is made with Define"},
 		"no context":      {noContextErr, "the context is nil"},
+		"many without it": {p.SyncMany(noContext, []task.Runner{Echo{1}})[0].Err, "the context is nil"},
 		"soft above hard": {sync(Echo{1}, task.WithTimeLimit(2, 1)), "WithTimeLimit(2ns, 1ns): the soft limit must be below the hard one"},
 	} {
 		t.Run(name, func(t *testing.T) {
