@@ -58,7 +58,10 @@ func newPostgres() (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	initdb := filepath.Join(filepath.Dir(postgres), "initdb")
+	initdb := filepath.Join(filepath.Dir(postgres), "initdb") // of the same version
+	if _, err := os.Stat(initdb); err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoServer, err)
+	}
 	s, err := newServer("PostgreSQL", "postgres")
 	if err != nil {
 		return nil, err

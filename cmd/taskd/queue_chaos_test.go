@@ -78,6 +78,12 @@ func TestKillsOfServersLoseNothing(t *testing.T) {
 	}
 }
 
+func TestAMissingServerProgramIsNoFailure(t *testing.T) {
+	_, err := program("taskd-no-such-server", append(postgresDirs, mariadbDirs...))
+	assert.ErrorIs(t, err, errNoServer)
+	assert.ErrorContains(t, err, "taskd-no-such-server")
+}
+
 func TestRandomKillsLoseNothing(t *testing.T) {
 	j := newJobs(t)
 	id := j.push("true")
