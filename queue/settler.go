@@ -7,9 +7,10 @@ import (
 )
 
 const (
-	settleMost  = 100                  // verdicts in one transaction
-	settleAfter = 5 * time.Millisecond // the longest that a verdict waits for others
-	settlePause = 10 * time.Millisecond
+	settleMost   = 100                  // verdicts in one transaction
+	settleAfter  = 5 * time.Millisecond // the longest that a verdict waits for others
+	settlePause  = 10 * time.Millisecond
+	settleAtOnce = 2 // transactions, when there is more than one can hold
 )
 
 // A settler stores the ends of a session's jobs, many in one transaction.
@@ -19,8 +20,9 @@ type settler struct {
 	done chan struct{}
 	stop chan struct{} // closed when nobody may add any more
 
-	once  sync.Once
-	batch []settling // the one that is collected
+	once   sync.Once
+	free   chan []settling // batches that are not in use
+	beside sync.WaitGroup  // those that are stored while the next one is collected
 }
 
 type settling struct {
@@ -31,7 +33,10 @@ type settling struct {
 
 func newSettler(s *session) *settler {
 	t := &settler{s: s, in: make(chan settling, settleMost), done: make(chan struct{}), stop: make(chan struct{}),
-		batch: make([]settling, 0, settleMost)}
+		free: make(chan []settling, settleAtOnce)}
+	for range settleAtOnce {
+		t.free <- make([]settling, 0, settleMost)
+	}
 	go t.run()
 	return t
 }
@@ -52,10 +57,11 @@ func (t *settler) close() {
 
 func (t *settler) run() {
 	defer close(t.done)
+	defer t.beside.Wait()
 	for {
 		select {
 		case first := <-t.in:
-			t.store(t.collect(first))
+			t.hand(t.collect(<-t.free, first))
 		case <-t.stop:
 			for {
 				select {
@@ -69,9 +75,23 @@ func (t *settler) run() {
 	}
 }
 
+// hand stores a batch; a full one while the next is collected, since one transaction after the other would hold the
+// handlers up.
+func (t *settler) hand(batch []settling) {
+	store := func() {
+		t.store(batch)
+		t.free <- batch[:0]
+	}
+	if len(batch) < settleMost {
+		store()
+		return
+	}
+	t.beside.Go(store)
+}
+
 // collect waits a moment for what ends at about the same time.
-func (t *settler) collect(first settling) []settling {
-	batch := append(t.batch[:0], first)
+func (t *settler) collect(batch []settling, first settling) []settling {
+	batch = append(batch, first)
 	timer := time.NewTimer(settleAfter)
 	defer timer.Stop()
 	for len(batch) < settleMost {
