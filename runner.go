@@ -11,10 +11,6 @@ import (
 // Its exported fields are its arguments and must survive msgpack; they travel
 // as a map by field name, so that another build of the program, or another
 // language, can send them.
-//
-// What Run returns is the pool's from then on: a []byte of 16 KiB or more goes
-// out from where it lies, while the task's slot is free for the next one, so
-// that nothing may change it any more.
 type Runner interface {
 	Run(ctx context.Context, info Info) (any, error)
 }

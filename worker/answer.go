@@ -26,17 +26,16 @@ func (s *Server) acceptedFrame(id, taskID uint64) *buffer {
 func (k *call) resultFrame() (b *buffer, whole bool) {
 	s := k.s
 	b = s.buffers.get(int(k.typ.large.Load()))
-	head := protocol.AppendResponseHead(protocol.BeginFrame(b.b), k.id, true, protocol.StatusOK)
-	data, err := codec.AppendLending(head, k.value, &b.lent)
+	data, err := codec.Append(protocol.AppendResponseHead(protocol.BeginFrame(b.b), k.id, true, protocol.StatusOK), k.value)
 	if err != nil {
 		s.buffers.put(b)
 		return k.fail(protocol.StatusTaskError, fmt.Sprintf("the result, a %T, cannot be encoded: %s", k.value, textOf(err))), false
 	}
 	b.b = protocol.AppendResponseTail(data, k.taskID)
 	k.typ.answered(len(b.b))
-	s.noticeLarge(b.size())
-	if err := protocol.EndFrameOf(b.b, b.size(), s.cfg.MaxPackageSize); err != nil {
-		text := fmt.Sprintf("the response would have %d bytes, the limit is %d", b.size(), s.cfg.MaxPackageSize)
+	s.noticeLarge(len(b.b))
+	if err := protocol.EndFrame(b.b, s.cfg.MaxPackageSize); err != nil {
+		text := fmt.Sprintf("the response would have %d bytes, the limit is %d", len(b.b), s.cfg.MaxPackageSize)
 		s.buffers.put(b)
 		return k.fail(protocol.StatusResponseTooLarge, text), false
 	}

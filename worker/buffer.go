@@ -1,21 +1,12 @@
 package worker
 
-import (
-	"sync"
-
-	"github.com/taskd-go/task/internal/codec"
-)
+import "sync"
 
 // smallBuffer is the most that a buffer of the small pool may hold, in bytes.
 const smallBuffer = 64 << 10
 
 // A buffer is memory for one frame or payload.
-type buffer struct {
-	b    []byte
-	lent codec.Lent // a result's large memory, which is not copied
-}
-
-func (b *buffer) size() int { return len(b.b) + b.lent.Size() }
+type buffer struct{ b []byte }
 
 // buffers keeps buffers for the next call. Small and large ones lie apart, so that one large
 // frame does not end up behind every small one; the garbage collector empties both, so that
@@ -30,7 +21,7 @@ func (p *buffers) get(size int) *buffer {
 	}
 	b, ok := pool.Get().(*buffer)
 	if !ok {
-		return &buffer{b: make([]byte, 0, max(size, 512))}
+		return &buffer{make([]byte, 0, max(size, 512))}
 	}
 	b.b = b.b[:0]
 	return b
@@ -38,11 +29,8 @@ func (p *buffers) get(size int) *buffer {
 
 // put gives b back; nil is nothing.
 func (p *buffers) put(b *buffer) {
-	if b == nil {
-		return
-	}
-	b.lent.Reset()
 	switch {
+	case b == nil:
 	case cap(b.b) > smallBuffer:
 		p.large.Put(b)
 	default:

@@ -242,7 +242,6 @@ func (k *call) respond(b *buffer) {
 		return
 	}
 	if k.dies {
-		b.lent.Reset()
 		b.b = b.b[:len(b.b)/2]
 	}
 	k.c.out.send(b, k.c.owed.Load() > 2)

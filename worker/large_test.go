@@ -1,11 +1,14 @@
 package worker
 
 import (
+	"bytes"
 	"context"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task/protocol"
@@ -35,7 +38,7 @@ func TestTheFirstLargeFrameIsToldOnce(t *testing.T) {
 	}
 }
 
-// A result whose memory is lent has the limit, and the place among the answers, of one that is copied.
+// A large result has a write of its own, and its limit.
 func TestLargeResultsBesideSmallOnes(t *testing.T) {
 	const limit = 1 << 20
 	largest := make([]byte, limit-30)
@@ -62,4 +65,33 @@ func TestLargeResultsBesideSmallOnes(t *testing.T) {
 		}
 	}
 	require.Equal(t, want, got)
+}
+
+// A task that runs in the only slot may use its memory again: its result was taken before the slot was free.
+func TestTheMemoryOfALargeResultIsTheTasks(t *testing.T) {
+	scratch := make([]byte, 256<<10)
+	runs := byte(0)
+	r := start(t, func(r *rig) {
+		r.slots = 1
+		r.add("scratch", func(context.Context, Info) (any, error) {
+			runs++
+			for i := range scratch {
+				scratch[i] = runs
+			}
+			return scratch, nil
+		})
+	})
+	var all sync.WaitGroup
+	for range 4 {
+		p := r.dial()
+		all.Go(func() {
+			for range 50 {
+				if a := p.call(protocol.Package{Task: []byte("scratch")}); a.OK {
+					got := valueOf(t, a).([]byte)
+					assert.Equal(t, len(got), bytes.Count(got, got[:1]), "one run's bytes")
+				}
+			}
+		})
+	}
+	all.Wait()
 }

@@ -17,7 +17,6 @@ type Info struct {
 
 // A Task is a decoded package, ready to run.
 type Task interface {
-	// Run returns what nothing changes any more: a large []byte is written from where it lies.
 	Run(ctx context.Context, info Info) (any, error)
 	// OnException answers for a failed Run; handled is false when the task has no handler of
 	// its own. With handled and no failure, v is the call's result.

@@ -67,7 +67,7 @@ func (w *writer) send(b *buffer, crowd bool) {
 		return
 	}
 	w.queue = append(w.queue, b)
-	w.queued.Add(int64(b.size()))
+	w.queued.Add(int64(len(b.b)))
 	if w.busy {
 		w.mu.Unlock()
 		return
@@ -113,7 +113,7 @@ func (w *writer) turn() bool {
 	}
 	size := 0
 	for i, b := range batch {
-		size += b.size()
+		size += len(b.b)
 		w.buffers.put(b)
 		batch[i] = nil
 	}
@@ -129,11 +129,11 @@ func (w *writer) turn() bool {
 // batch writes frames in order, small ones together.
 func (w *writer) batch(frames []*buffer) error {
 	if len(frames) == 1 {
-		return w.frame(frames[0])
+		return w.write(frames[0].b)
 	}
 	w.out = w.out[:0]
 	for _, f := range frames {
-		if f.size() < largeFrame && len(w.out)+len(f.b) <= smallBuffer {
+		if len(f.b) < largeFrame && len(w.out)+len(f.b) <= smallBuffer {
 			w.out = append(w.out, f.b...)
 			continue
 		}
@@ -141,37 +141,13 @@ func (w *writer) batch(frames []*buffer) error {
 			return err
 		}
 		w.out = w.out[:0]
-		if f.size() < largeFrame {
+		if len(f.b) < largeFrame {
 			w.out = append(w.out, f.b...)
-		} else if err := w.frame(f); err != nil {
+		} else if err := w.write(f.b); err != nil {
 			return err
 		}
 	}
 	return w.write(w.out)
-}
-
-// frame writes one frame.
-func (w *writer) frame(f *buffer) error {
-	if f.lent.Size() == 0 {
-		return w.write(f.b)
-	}
-	w.enlarge(f.size())
-	if err := w.nc.SetWriteDeadline(time.Now().Add(w.timeout)); err != nil {
-		return err
-	}
-	if _, err := f.lent.WriteTo(w.nc, f.b); err != nil {
-		return err
-	}
-	return w.nc.SetWriteDeadline(time.Time{})
-}
-
-// enlarge makes the socket's buffer larger for the first frame of such a size.
-func (w *writer) enlarge(size int) {
-	if size >= largeFrame && !w.enlarged {
-		w.enlarged = true
-		// A smaller buffer is slower and nothing worse.
-		_ = w.nc.SetWriteBuffer(sendBuffer)
-	}
 }
 
 // write tries once without a deadline: setting one costs more than it is worth but for a socket
@@ -180,7 +156,11 @@ func (w *writer) write(p []byte) error {
 	if len(p) == 0 {
 		return nil
 	}
-	w.enlarge(len(p))
+	if len(p) >= largeFrame && !w.enlarged {
+		w.enlarged = true
+		// A smaller buffer is slower and nothing worse.
+		_ = w.nc.SetWriteBuffer(sendBuffer)
+	}
 	w.pending = p
 	err := w.raw.Write(w.attempt)
 	w.pending = nil
