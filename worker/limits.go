@@ -41,6 +41,7 @@ type Overdue struct {
 type schedule struct {
 	wakeAt  int64
 	auditAt int64
+	began   bool // a call has begun since the last sweep
 }
 
 // limitEnd returns when the smaller of two limits passes; a limit that is not above 0 is none.
@@ -163,6 +164,10 @@ func (s *Server) sweep(now int64) (next int64) {
 		s.recycle.ageAt = 0
 		s.wish(RecycleAge)
 	}
+	if s.watch.began && s.cfg.Processors.vary() {
+		next = earlier(next, now+int64(longTask)) // else each of many short calls would wake the watch
+	}
+	s.watch.began = false
 	next = earlier(next, earlier(s.watch.auditAt, s.recycle.ageAt))
 	s.watch.wakeAt = next
 	s.mu.Unlock()

@@ -63,6 +63,7 @@ func (s *Server) add(k *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running.add(k)
+	s.watch.began = true
 	if s.drain.cut != nil {
 		k.ctx.end(s.drain.cut)
 	}
