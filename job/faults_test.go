@@ -80,7 +80,7 @@ func TestADeafHandlerIsLeftAtTheLimit_Row21(t *testing.T) {
 		close(release)
 		<-d.Abandoned
 		synctest.Wait()
-		assert.Equal(t, before, runtime.NumGoroutine())
+		assert.LessOrEqual(t, runtime.NumGoroutine(), before)
 		assert.Equal(t, []EventKind{EventStarted, EventAbandoned, EventRequeued, EventReturned}, events)
 
 		last := r.Decide(t.Context(), Func("t", func(context.Context, Envelope) Result { time.Sleep(time.Hour); return Success() }), d.Envelope)

@@ -15,7 +15,8 @@
 //
 // A job runs at least once. It runs more than once after a crash (of the worker, of the machine, of the database)
 // and when a worker was cut off from the database for longer than its lease. Finished jobs are removed in batches of
-// at most 100 or every 5 ms, so a kill runs at most that many of them again. Handlers must bear it.
+// at most 100 or every 5 ms, two batches at a time. A kill runs again what was not removed yet: of a worker whose database keeps up
+// at most a batch, else at most three, and a job for each slot. Handlers must bear it.
 //
 // Each reservation has a token, and every write of a worker carries it: who lost his lease changes nothing. Taking
 // a job counts an attempt; it is given back when the job was deferred, when the end of its worker interrupted it, and
