@@ -5,6 +5,7 @@ import (
 	"image/color"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -38,6 +39,7 @@ func chart(file string, r results) error {
 	p.Title.Text = "Calls per second, 64 bytes there and back, two worker processes"
 	p.X.Min = 0
 	p.X.Label.Text = "thousand calls/s"
+	p.X.Tick.Marker = plot.TickerFunc(wholeTicks)
 	const barWidth = vg.Length(7)
 	for i, c := range cases {
 		rates := make(plotter.Values, len(names))
@@ -64,6 +66,14 @@ func chart(file string, r results) error {
 		return fmt.Errorf("chart: %w", err)
 	}
 	return nil
+}
+
+func wholeTicks(low, high float64) []plot.Tick {
+	ticks := plot.DefaultTicks{}.Ticks(low, high)
+	for i := range ticks {
+		ticks[i].Label = strings.TrimSuffix(ticks[i].Label, ".00")
+	}
+	return ticks
 }
 
 func verticalLines() *plotter.Grid {
