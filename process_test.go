@@ -142,13 +142,14 @@ func TestOneDeadWorkerHarmsNoOther_Row32(t *testing.T) {
 	p := startPool(t, task.Config{WorkerNum: 4})
 	m := testkit.NewMeeting(t)
 	failed := make(chan error, 4)
-	for range 4 {
+	var guests []*testkit.Guest
+	for range 4 { // one after the other: calls that choose at the same moment may choose the same worker
 		go func() {
 			_, err := p.Sync(context.Background(), Meet{Addr: m.Addr}, task.WithTimeout(patience))
 			failed <- err
 		}()
+		guests = append(guests, m.Next())
 	}
-	guests := []*testkit.Guest{m.Next(), m.Next(), m.Next(), m.Next()}
 	victim := guests[0]
 	require.NoError(t, syscall.Kill(victim.PID, syscall.SIGKILL))
 	start := time.Now()
