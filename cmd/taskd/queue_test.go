@@ -247,60 +247,6 @@ func TestUnknownIDsAreExitCodeOne(t *testing.T) {
 	}
 }
 
-func TestRetryingSomeDoesNotStopAtAnUnknownOne(t *testing.T) {
-	j := newJobs(t)
-	j.bury("exit 3")
-	code, stdout, stderr := j.run("retry", "99", "1")
-	assert.Equal(t, exitFailed, code)
-	assert.Contains(t, stdout, "dead letter 1 is back")
-	assert.Contains(t, stderr, "99")
-	assert.Equal(t, 1, j.size().Ready)
-}
-
-func TestRetryOfAllAsksWhenOneErrorDominates(t *testing.T) {
-	j := newJobs(t)
-	j.bury("exit 3")
-	j.bury("exit 4")
-	code, _, stderr := j.run("retry", "--all")
-	assert.Equal(t, exitUsage, code)
-	assert.Contains(t, stderr, "2 of 2 dead letters have the error *main.endError")
-	assert.Contains(t, stderr, "--yes")
-	assert.Len(t, j.failed(), 2)
-
-	assert.Contains(t, j.ok("retry", "--all", "--dry-run"), "2 × *main.endError\n2 dead letters would be sent again")
-	assert.Len(t, j.failed(), 2)
-}
-
-func TestRetryOfAllTakesWhatItsFiltersChoose(t *testing.T) {
-	j := newJobs(t)
-	j.bury("exit 3")
-	j.bury("exit 3", "--queue", "default")
-	j.push("x", "--tries", "1")
-	j.ok("push", "ftp", "{}")
-	j.work("--once")
-	require.Len(t, j.failed(), 4)
-	for name, c := range map[string]struct {
-		flags []string
-		want  string
-	}{
-		"a type":           {[]string{"--type", "ftp"}, "1 dead letters would"},
-		"two types":        {[]string{"--type", "ftp,exec"}, "4 dead letters would"},
-		"a class":          {[]string{"--error-class", "*main.endError"}, "3 dead letters would"},
-		"a limit":          {[]string{"--limit", "2"}, "2 dead letters would"},
-		"the last hour":    {[]string{"--since", "1h"}, "4 dead letters would"},
-		"before that":      {[]string{"--until", "1h"}, "0 dead letters would"},
-		"another queue":    {[]string{"--queue", "mail"}, "0 dead letters would"},
-		"a time in full":   {[]string{"--since", "2001-01-01T00:00:00Z"}, "4 dead letters would"},
-		"with a slow rate": {[]string{"--rate", "0.5"}, "4 dead letters would"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			assert.Contains(t, j.ok(append([]string{"retry", "--all", "--dry-run"}, c.flags...)...), c.want)
-		})
-	}
-	j.ok("retry", "--all", "--type", "ftp")
-	assert.Len(t, j.failed(), 3)
-}
-
 func TestClearWantsYes(t *testing.T) {
 	j := newJobs(t)
 	j.push("true")
@@ -311,13 +257,6 @@ func TestClearWantsYes(t *testing.T) {
 	assert.Equal(t, 2, j.size().Size)
 	assert.Equal(t, "1 jobs removed", j.ok("clear", "--queue", "mail", "--yes"))
 	assert.Equal(t, 1, j.size().Size)
-}
-
-func TestPruneRemovesOldDeadLetters(t *testing.T) {
-	j := newJobs(t)
-	j.bury("exit 3")
-	assert.Equal(t, "0 dead letters removed", j.ok("prune", "--older-than", "1h"))
-	assert.Equal(t, "1 dead letters removed", j.ok("prune", "--older-than", "0"))
 }
 
 func TestPushedSettingsAreKept(t *testing.T) {
