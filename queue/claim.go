@@ -45,18 +45,15 @@ func (q *Queue) claimReturning(ctx context.Context, c claim) (rows []row, err er
 	statement := "WITH due AS MATERIALIZED (" + q.d.candidates(len(c.queues)) + ") " + reserve +
 		" WHERE id IN (SELECT id FROM due) RETURNING " + rowColumns
 	args := append(c.candidateArgs(), c.token, c.lease.Milliseconds())
-	for try := 1; ; try++ {
+	err = q.again(ctx, func() error {
 		rows = nil
-		err = q.each(ctx, q.db, statement, args, func(r *sql.Rows) error {
+		return q.each(ctx, q.db, statement, args, func(r *sql.Rows) error {
 			row, err := scanRow(r)
 			rows = append(rows, row)
 			return err
 		})
-		if err == nil || try == txTries || !q.d.transient(err) {
-			return rows, err
-		}
-		q.retries.Add(1)
-	}
+	})
+	return rows, err
 }
 
 // claimTries is how often claimLocking looks again when others were faster.

@@ -183,6 +183,8 @@ func (s store) change(ctx context.Context, statement string, args ...any) (ok bo
 	return ok && err == nil, err
 }
 
+const storeLimit = 10 * time.Second
+
 // limited runs fn within the store's own limit.
 func (s store) limited(ctx context.Context, fn func(ctx context.Context) error) error {
 	if s.q.sync != nil {

@@ -30,10 +30,7 @@ type verdict struct {
 	lean   bool // with what it has gathered the row is too large for the database, so the payload stays as it is
 }
 
-const (
-	free     = "UPDATE {jobs} SET reserved_token = NULL, reserved_at = NULL, lease_until = NULL, attempts = attempts - ?, crashes = crashes + ?, payload = ?, seq = seq + 1, available_at = "
-	freeLean = "UPDATE {jobs} SET reserved_token = NULL, reserved_at = NULL, lease_until = NULL, attempts = attempts - ?, crashes = crashes + ?, seq = seq + 1, available_at = "
-)
+const free = "UPDATE {jobs} SET reserved_token = NULL, reserved_at = NULL, lease_until = NULL, attempts = attempts - ?, crashes = crashes + ?, seq = seq + 1, available_at = "
 
 // settle stores verdicts in one transaction and returns the ids of those whose reservations were still held.
 func (q *Queue) settle(ctx context.Context, verdicts []verdict, by string) (held map[int64]bool, err error) {
@@ -115,11 +112,11 @@ func (q *Queue) endReservation(ctx context.Context, tx *sql.Tx, v verdict, by st
 		if v.dueAt != 0 {
 			due, dueArg = "?", v.dueAt
 		}
-		verb, set := free, []any{number(v.giveBack), number(v.crashed), v.payload(), dueArg}
-		if v.lean {
-			verb, set = freeLean, []any{number(v.giveBack), number(v.crashed), dueArg}
+		verb, set := free+due, []any{number(v.giveBack), number(v.crashed), dueArg}
+		if !v.lean {
+			verb, set = verb+", payload = ?", append(set, v.payload())
 		}
-		changed, err = q.change(ctx, tx, verb+due, set, cond, args)
+		changed, err = q.change(ctx, tx, verb, set, cond, args)
 	}
 	if err != nil || len(changed) == 0 {
 		return false, err
@@ -164,6 +161,9 @@ func (v *verdict) payload() string {
 	return string(encoded)
 }
 
+const insertFailed = "INSERT INTO {failed} (job, queue, job_id, job_type, payload, error_class, error, reason, history, failed_by, " +
+	"attempts, crashes, replays, priority, max_attempts, backoff_ms, timeout_ms, unique_key, created_at, failed_at) "
+
 // bury stores the dead letter of a row.
 func (q *Queue) bury(ctx context.Context, tx *sql.Tx, v verdict, by string) error {
 	letter := job.NewDeadLetter(v.row.queue, v.envelope, &job.DeadError{Reason: v.reason, Err: v.err})
@@ -177,9 +177,7 @@ func (q *Queue) bury(ctx context.Context, tx *sql.Tx, v verdict, by string) erro
 		return fmt.Errorf("queue: history of %s: %w", jobID, err)
 	}
 	crashes := v.row.crashes + number(v.crashed)
-	_, err = q.exec(ctx, tx, "INSERT INTO {failed} (job, queue, job_id, job_type, payload, error_class, error, reason, history, "+
-		"failed_by, attempts, crashes, replays, priority, max_attempts, backoff_ms, timeout_ms, unique_key, created_at, failed_at) "+
-		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now})",
+	_, err = q.exec(ctx, tx, insertFailed+"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now})",
 		v.row.id, v.row.queue, storable(jobID), storable(letter.Job.JobType), v.payload(), storable(errorClass(v.err)),
 		storable(letter.Error), string(letter.Reason),
 		string(history), by, v.row.attempts-number(v.giveBack), crashes, letter.Replays, v.row.priority, v.row.maxAttempts, v.row.backoffMS,
@@ -195,9 +193,7 @@ func (q *Queue) buryLean(ctx context.Context, tx *sql.Tx, v verdict, by, cond st
 		return fmt.Errorf("queue: history of %s: %w", letter.Job.JobID, err)
 	}
 	// Numbers are added to columns, which gives them a type.
-	_, err = q.exec(ctx, tx, "INSERT INTO {failed} (job, queue, job_id, job_type, payload, error_class, error, reason, history, "+
-		"failed_by, attempts, crashes, replays, priority, max_attempts, backoff_ms, timeout_ms, unique_key, created_at, failed_at) "+
-		"SELECT id, queue, ?, ?, payload, ?, ?, ?, ?, ?, attempts - ?, crashes + ?, crashes - crashes + ?, priority, max_attempts, backoff_ms, "+
+	_, err = q.exec(ctx, tx, insertFailed+"SELECT id, queue, ?, ?, payload, ?, ?, ?, ?, ?, attempts - ?, crashes + ?, crashes - crashes + ?, priority, max_attempts, backoff_ms, "+
 		"timeout_ms, unique_key, created_at, {now} FROM {jobs} WHERE "+cond,
 		append([]any{storable(letter.Job.JobID), storable(letter.Job.JobType), storable(errorClass(v.err)), storable(letter.Error),
 			string(letter.Reason), string(history), by, number(v.giveBack), number(v.crashed), letter.Replays}, condArgs...)...)

@@ -103,27 +103,22 @@ func (s store) Count(ctx context.Context, key string) (n int, left time.Duration
 	return n, time.Duration(ends-now) * time.Millisecond, nil
 }
 
-const storeLimit = 10 * time.Second
-
 // locked runs fn while nobody else is at the key. The row that stands for it lasts for keep ms at least.
 func (s store) locked(ctx context.Context, name string, keep int64, fn func(tx *sql.Tx, now int64) error) error {
-	if s.q.sync != nil {
-		return ErrSync
-	}
-	ctx, cancel := context.WithTimeout(ctx, storeLimit)
-	defer cancel()
-	return s.q.inTx(ctx, func(tx *sql.Tx) error {
-		_, err := s.q.exec(ctx, tx, "INSERT INTO {locks} (name, n, ends) VALUES (?, 0, {now} + ?)"+
-			s.q.d.upsert("name", "seq = {locks}.seq + 1, ends = CASE WHEN {locks}.n = 0 AND {locks}.ends < {now} + ? THEN {now} + ? ELSE {locks}.ends END"),
-			name, keep, keep, keep)
-		if err != nil {
-			return err
-		}
-		var now int64 // after the lock was had
-		if err := s.q.each(ctx, tx, "SELECT {now}", nil, func(rows *sql.Rows) error { return rows.Scan(&now) }); err != nil {
-			return err
-		}
-		return fn(tx, now)
+	return s.limited(ctx, func(ctx context.Context) error {
+		return s.q.inTx(ctx, func(tx *sql.Tx) error {
+			_, err := s.q.exec(ctx, tx, "INSERT INTO {locks} (name, n, ends) VALUES (?, 0, {now} + ?)"+
+				s.q.d.upsert("name", "seq = {locks}.seq + 1, ends = CASE WHEN {locks}.n = 0 AND {locks}.ends < {now} + ? THEN {now} + ? ELSE {locks}.ends END"),
+				name, keep, keep, keep)
+			if err != nil {
+				return err
+			}
+			var now int64 // after the lock was had
+			if err := s.q.each(ctx, tx, "SELECT {now}", nil, func(rows *sql.Rows) error { return rows.Scan(&now) }); err != nil {
+				return err
+			}
+			return fn(tx, now)
+		})
 	})
 }
 
