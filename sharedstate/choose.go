@@ -37,22 +37,8 @@ func (c *Chooser) Pick() (r Row, ok bool) {
 		if n < 0 {
 			return Row{}, false
 		}
-		if c.take(n) {
+		if c.takeMany(n, 1) == 1 {
 			return Row{c.t, int32(n)}, true
-		}
-	}
-}
-
-// take fails when other goroutines filled the row since it was chosen.
-func (c *Chooser) take(n int) bool {
-	own := &c.inFlight[n]
-	for {
-		v := own.Load()
-		if v >= int32(c.t.maxRunning) {
-			return false
-		}
-		if own.CompareAndSwap(v, v+1) {
-			return true
 		}
 	}
 }

@@ -196,8 +196,9 @@ func (c *Client) noSlot(b *budget) *Failure {
 // of its own, which costs the least time; more share one, which costs the least work.
 const ownCalls = 4
 
-// largeFrame is from how many bytes on a frame has a connection of its own, so that it holds up no other.
-const largeFrame = 16 << 10
+// largeFrame is from how many bytes on a frame has a connection of its own, so that it holds up no other. It is no
+// more than codec.Large: a shared connection does not write what is lent.
+const largeFrame = codec.Large
 
 // send makes one attempt at the worker of row.
 func (c *Client) send(b *budget, call *Call, fr *frame, row sharedstate.Row) (Reply, *Failure, verdict) {

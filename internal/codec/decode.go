@@ -44,8 +44,8 @@ func Decode(b []byte, v any) (err error) {
 	return d.end()
 }
 
-// sharedFrom is from how many bytes on a []byte is not copied.
-const sharedFrom = 16 << 10
+// Large is from how many bytes on a []byte or string is not copied: encoding lends it, decoding shares the frame's memory.
+const Large = 16 << 10
 
 // A decoder reads b from at on.
 type decoder struct {
@@ -154,7 +154,7 @@ func (d *decoder) list(p *plan, v reflect.Value, t raw.Token) error {
 	}
 	if isBytes && p.kind == reflect.Slice {
 		data := d.b[d.at-t.Len : d.at : d.at]
-		if t.Len < sharedFrom {
+		if t.Len < Large {
 			data = bytes.Clone(data)
 		}
 		v.SetBytes(data)

@@ -261,7 +261,7 @@ func TestBytesOfManySizes(t *testing.T) {
 }
 
 func TestOnlyLargeBytesShareMemory(t *testing.T) {
-	for size, shared := range map[int]bool{sharedFrom - 1: false, sharedFrom: true, 1 << 20: true} {
+	for size, shared := range map[int]bool{Large - 1: false, Large: true, 1 << 20: true} {
 		b := marshal(t, struct{ Data, Next []byte }{make([]byte, size), []byte("next")})
 		before := bytes.Clone(b)
 		var out struct{ Data, Next []byte }

@@ -2,9 +2,6 @@ package codec
 
 import "net"
 
-// lendFrom is from how many bytes on a []byte or string is lent.
-const lendFrom = 16 << 10
-
 // Lent is the large memory of a value that AppendLending left out of the bytes. The zero Lent is
 // empty. What it holds must not change until it was written or Reset.
 type Lent struct {
@@ -50,7 +47,7 @@ func (l *Lent) WriteTo(conn net.Conn, b []byte) (int, error) {
 }
 
 // takes says whether something of n bytes is to be lent.
-func (l *Lent) takes(n int) bool { return l != nil && n >= lendFrom }
+func (l *Lent) takes(n int) bool { return l != nil && n >= Large }
 
 // add notes that data belongs behind dst, and returns dst.
 func (l *Lent) add(dst, data []byte) []byte {

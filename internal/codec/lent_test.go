@@ -28,8 +28,8 @@ func written(t *testing.T, l *Lent, b []byte) []byte {
 }
 
 func TestWhatIsLentComesToTheSameBytes(t *testing.T) {
-	large := bytes.Repeat([]byte("large"), lendFrom)
-	longer := strings.Repeat("longer", lendFrom)
+	large := bytes.Repeat([]byte("large"), Large)
+	longer := strings.Repeat("longer", Large)
 	type body struct {
 		Before string
 		Data   []byte
@@ -43,8 +43,8 @@ func TestWhatIsLentComesToTheSameBytes(t *testing.T) {
 	}{
 		"bytes":                    {large, len(large)},
 		"a string":                 {longer, len(longer)},
-		"just enough":              {large[:lendFrom], lendFrom},
-		"too little":               {large[:lendFrom-1], 0},
+		"just enough":              {large[:Large], Large},
+		"too little":               {large[:Large-1], 0},
 		"a struct":                 {body{"before", large, longer, -1, large[:7]}, len(large) + len(longer)},
 		"a pointer":                {&body{Data: large}, len(large)},
 		"nothing in it":            {body{}, 0},

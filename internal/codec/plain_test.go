@@ -54,7 +54,7 @@ func TestPlainValuesAreWrittenAsTheLibraryWritesThem(t *testing.T) {
 		})
 	}
 	values = append(values, nil, narrow{}, &narrow{}, (*narrow)(nil), struct{}{}, []byte(nil), []byte{}, "", []letter(nil), math.NaN(), math.Inf(-1))
-	for _, n := range []int{31, 32, 255, 256, lendFrom} {
+	for _, n := range []int{31, 32, 255, 256, Large} {
 		values = append(values, strings.Repeat("s", n), make([]byte, n))
 	}
 	for _, v := range values {
