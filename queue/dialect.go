@@ -57,6 +57,8 @@ type dialect interface {
 	ids(column string, list []int64) (cond string, args []any)
 	tokens(column string, list []string) (cond string, args []any)
 
+	// insertMany is the INSERT of pushes of one call, whose ids count up in their order.
+	insertMany(pushes []*push, now int64) (statement string, args []any, err error)
 	// skipConflict ends an INSERT that shall do nothing when the unique key is taken; "" where that is an error.
 	skipConflict() string
 	// upsert ends an INSERT that shall change the row of that key instead.

@@ -32,6 +32,10 @@ func (mysql) tokens(column string, list []string) (string, []any) {
 	return column + " IN (" + strings.TrimSuffix(strings.Repeat("?,", len(list)), ",") + ")", args
 }
 
+func (mysql) insertMany(pushes []*push, now int64) (string, []any, error) {
+	return manyValues(pushes, now)
+}
+
 func (mysql) skipConflict() string { return "" }
 
 func (mysql) upsert(_, set string) string { return " ON DUPLICATE KEY UPDATE " + set }

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -125,27 +126,34 @@ const (
 const dueArg = 5
 
 func (p *push) args() []any {
-	var tries sql.NullInt64
+	return []any{p.queue, string(p.encoded), p.priority, p.priorAttempts, p.maxAttempts(), delayMS(p.delay),
+		sql.NullString{String: p.uniqueKey, Valid: p.uniqueKey != ""}, p.backoffMS(), p.timeoutMS()}
+}
+
+func (p *push) maxAttempts() (n sql.NullInt64) {
 	if p.tries != nil {
-		tries = sql.NullInt64{Int64: int64(p.envelope.MaxAttempts), Valid: true}
+		n = sql.NullInt64{Int64: int64(p.envelope.MaxAttempts), Valid: true}
 	}
-	var backoff, timeout sql.NullInt64
+	return n
+}
+
+func (p *push) backoffMS() (ms sql.NullInt64) {
 	if p.backoff != nil {
-		backoff = nullMillis(*p.backoff, true)
+		ms = sql.NullInt64{Int64: p.backoff.Milliseconds(), Valid: true}
 	}
-	if p.timeout != nil && *p.timeout != 0 {
-		timeout = sql.NullInt64{Int64: timeoutMS(*p.timeout), Valid: true}
-	}
-	return []any{p.queue, string(p.encoded), p.priority, p.priorAttempts, tries, delayMS(p.delay),
-		sql.NullString{String: p.uniqueKey, Valid: p.uniqueKey != ""}, backoff, timeout}
+	return ms
 }
 
 // timeoutMS keeps a limit below a millisecond from meaning the worker's.
-func timeoutMS(d time.Duration) int64 {
-	if d < 0 {
-		return -1
+func (p *push) timeoutMS() (ms sql.NullInt64) {
+	switch {
+	case p.timeout == nil || *p.timeout == 0:
+	case *p.timeout < 0:
+		ms = sql.NullInt64{Int64: -1, Valid: true}
+	default:
+		ms = sql.NullInt64{Int64: max(p.timeout.Milliseconds(), 1), Valid: true}
 	}
-	return max(d.Milliseconds(), 1)
+	return ms
 }
 
 func (q *Queue) insertChunks(ctx context.Context, tx *sql.Tx, pushes []*push) (ids []string, err error) {
@@ -155,12 +163,9 @@ func (q *Queue) insertChunks(ctx context.Context, tx *sql.Tx, pushes []*push) (i
 	}
 	for len(pushes) > 0 {
 		n := min(chunk, len(pushes))
-		statement := insertHead + chunkRow + strings.Repeat(", "+chunkRow, n-1)
-		args := make([]any, 0, 10*n)
-		for _, p := range pushes[:n] {
-			values := p.args()
-			values[dueArg] = now + values[dueArg].(int64)
-			args = append(append(args, values...), now)
+		statement, args, err := q.d.insertMany(pushes[:n], now)
+		if err != nil {
+			return nil, err
 		}
 		some, err := q.insertRows(ctx, tx, statement, args, pushes[0].queue, n)
 		if err != nil {
@@ -169,6 +174,43 @@ func (q *Queue) insertChunks(ctx context.Context, tx *sql.Tx, pushes []*push) (i
 		ids, pushes = append(ids, some...), pushes[n:]
 	}
 	return ids, nil
+}
+
+// manyValues is insertMany with ten parameters a row.
+func manyValues(pushes []*push, now int64) (statement string, args []any, err error) {
+	args = make([]any, 0, 10*len(pushes))
+	for _, p := range pushes {
+		values := p.args()
+		values[dueArg] = now + values[dueArg].(int64)
+		args = append(append(args, values...), now)
+	}
+	return insertHead + chunkRow + strings.Repeat(", "+chunkRow, len(pushes)-1), args, nil
+}
+
+// manyJSON is insertMany with what differs between the jobs in one parameter: p, t and l of rows, which takes it. All
+// else comes from options, which hold for each job.
+func manyJSON(pushes []*push, now int64, rows string) (statement string, args []any, err error) {
+	type differs struct {
+		Payload string `json:"p"`
+		Tries   *int64 `json:"t,omitempty"`
+		Timeout *int64 `json:"l,omitempty"`
+	}
+	list := make([]differs, len(pushes))
+	for i, p := range pushes {
+		list[i] = differs{string(p.encoded), orNil(p.maxAttempts()), orNil(p.timeoutMS())}
+	}
+	text, err := json.Marshal(list)
+	p := pushes[0]
+	return "INSERT INTO {jobs} (queue, payload, priority, attempts, max_attempts, available_at, backoff_ms, timeout_ms, created_at) " +
+			"SELECT ?, p, ?, ?, t, ?, ?, l, ? FROM " + rows,
+		[]any{p.queue, p.priority, p.priorAttempts, now + delayMS(p.delay), p.backoffMS(), now, string(text)}, err
+}
+
+func orNil(n sql.NullInt64) *int64 {
+	if !n.Valid {
+		return nil
+	}
+	return &n.Int64
 }
 
 // insert stores a push. No ids and no error: its unique key is taken.

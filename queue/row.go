@@ -94,10 +94,6 @@ func rowID(id string) (int64, error) {
 
 func millis(t time.Time) int64 { return t.UnixMilli() }
 
-func nullMillis(d time.Duration, given bool) sql.NullInt64 {
-	return sql.NullInt64{Int64: d.Milliseconds(), Valid: given}
-}
-
 // withFailure is e with one more failed attempt in its meta, where the Runner keeps them.
 func withFailure(e job.Envelope, failed job.AttemptError) job.Envelope {
 	meta := make(map[string]any, len(e.Meta)+1)

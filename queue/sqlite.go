@@ -28,6 +28,10 @@ func (sqlite) tokens(column string, list []string) (string, []any) {
 	return column + " IN (SELECT value FROM json_each(?))", []any{string(text)}
 }
 
+func (sqlite) insertMany(pushes []*push, now int64) (string, []any, error) {
+	return manyJSON(pushes, now, "(SELECT json_extract(value, '$.p') AS p, json_extract(value, '$.t') AS t, json_extract(value, '$.l') AS l FROM json_each(?))")
+}
+
 func (sqlite) skipConflict() string {
 	return " ON CONFLICT (unique_key) WHERE unique_key IS NOT NULL DO NOTHING"
 }

@@ -131,6 +131,39 @@ var pushes = []behaviour{
 			require.Equal(s, names[i], j.Name)
 		}
 	}},
+	{"PushMany stores what the options and each job say", func(s *stage) {
+		names := []string{"naïve \\ \" ? $1 ☃", "{NULL, '\n\x1e\x00}", "<&>"}
+		js := make([]queue.Job, len(names))
+		for i, name := range names {
+			js[i] = newScript(s, &script{tries: i + 3}).job(name)
+		}
+		_, err := s.q.PushMany(s.Context(), js, queue.On("q\x1e'"), queue.Priority(2), queue.Delay(1500*time.Microsecond), queue.Backoff(3*time.Second))
+		require.NoError(s, err)
+		_, err = s.q.PushMany(s.Context(), js[:1], queue.Timeout(time.Nanosecond), queue.Tries(job.Unlimited))
+		require.NoError(s, err)
+		list := s.list()
+		require.Len(s, list, 4)
+		for i, info := range list[:3] {
+			var j scripted
+			require.NoError(s, info.Envelope.Bind(&j))
+			assert.Equal(s, js[i], j)
+			assert.Equal(s, i+3, info.MaxAttempts)
+			assert.Equal(s, "q\x1e'", info.Queue)
+			assert.Equal(s, 2, info.Priority)
+			assert.Zero(s, info.Attempts)
+			assert.Equal(s, s.now+2, info.AvailableAt.UnixMilli())
+			assert.Equal(s, s.now, info.CreatedAt.UnixMilli())
+			assert.Equal(s, 3*time.Second, *info.Backoff)
+			assert.Nil(s, info.Timeout)
+		}
+		for i, tries := range []int{3, 4, 5, job.Unlimited} { // in the column too, which wins
+			var n int
+			require.NoError(s, s.db.SQL.QueryRow("SELECT max_attempts FROM "+s.table("jobs")+" WHERE id = "+list[i].ID).Scan(&n))
+			assert.Equal(s, tries, n)
+		}
+		assert.Equal(s, time.Millisecond, *list[3].Timeout)
+		assert.Nil(s, list[3].Backoff)
+	}},
 	{"PushMany stores all or nothing_Row59", func(s *stage) {
 		sc := newScript(s, &script{})
 		_, err := s.q.PushMany(s.Context(), []queue.Job{sc.job("A"), nil})
