@@ -129,11 +129,11 @@ const maxCrashes = 3
 // sweepChunk is how many lapsed rows one transaction of the sweep takes.
 const sweepChunk = 100
 
-// sweep ends lapsed reservations, of any queue and type: the job is due again, or dead when it is used up. It
-// returns what it did with those rows.
-func (q *Queue) sweep(ctx context.Context, policy job.RetryPolicy, by string) (swept []verdict, err error) {
+// sweep ends lapsed reservations, of any queue and type but the kept ones: the job is due again, or dead when it is
+// used up. It returns what it did with those rows.
+func (q *Queue) sweep(ctx context.Context, policy job.RetryPolicy, by string, keptIDs []int64, keptTokens []string) (swept []verdict, err error) {
 	for {
-		lapsed, err := q.lapsed(ctx)
+		lapsed, err := q.lapsed(ctx, keptIDs, keptTokens)
 		if err != nil || len(lapsed) == 0 {
 			return swept, err
 		}
@@ -183,9 +183,15 @@ func (q *Queue) sweepEach(ctx context.Context, lapsed []row, policy job.RetryPol
 	return done, nil
 }
 
-func (q *Queue) lapsed(ctx context.Context) (rows []row, err error) {
-	statement := "SELECT " + rowColumns + " FROM {jobs} WHERE reserved_token IS NOT NULL AND lease_until < {now} ORDER BY lease_until LIMIT " + strconv.Itoa(sweepChunk)
-	err = q.each(ctx, q.read, statement, nil, func(r *sql.Rows) error {
+func (q *Queue) lapsed(ctx context.Context, keptIDs []int64, keptTokens []string) (rows []row, err error) {
+	cond, args := "reserved_token IS NOT NULL AND lease_until < {now}", []any(nil)
+	if len(keptIDs) > 0 {
+		var kept string
+		kept, args = q.reservations(keptIDs, keptTokens)
+		cond += " AND NOT (" + kept + ")"
+	}
+	statement := "SELECT " + rowColumns + " FROM {jobs} WHERE " + cond + " ORDER BY lease_until LIMIT " + strconv.Itoa(sweepChunk)
+	err = q.each(ctx, q.read, statement, args, func(r *sql.Rows) error {
 		row, err := scanRow(r)
 		rows = append(rows, row)
 		return err

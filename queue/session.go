@@ -148,7 +148,8 @@ func (s *session) house(ctx context.Context, first bool) (err error) {
 	if s.control.restart > s.restart {
 		return ErrRestart
 	}
-	swept, err := s.q.sweep(ctx, s.runner.Policy, s.name)
+	ids, tokens := s.reserved()
+	swept, err := s.q.sweep(ctx, s.runner.Policy, s.name, ids, tokens)
 	for _, v := range swept {
 		s.tell(v)
 	}

@@ -142,8 +142,9 @@ func (t *settler) store(batch []settling) {
 	}
 }
 
-// storeOne tries for as long as a lease lasts, and then leaves the row to the sweep. When a try before failed, no row
-// found means that either that try or the lease's end was the reason.
+// storeOne tries for as long as a lease lasts while the database takes other writes, and then leaves the row to the
+// sweep. An outage does not count. When a try before failed, no row found means that either that try or the lease's end
+// was the reason.
 func (t *settler) storeOne(b settling, err error) {
 	end := time.Now().Add(t.s.lease)
 	for pause := settlePause; ; pause = min(2*pause, time.Second) {
@@ -155,13 +156,29 @@ func (t *settler) storeOne(b settling, err error) {
 		case again == nil:
 			t.s.stored(b.d, b.v, false, err)
 			return
-		case !time.Now().Before(end) || stopped(t.s.hurry):
+		case t.s.called.Err() != nil: // the session waits no longer
+			t.s.stored(b.d, b.v, false, again)
+			return
+		case !t.renew(b):
+			end = time.Now().Add(t.s.lease)
+		case !time.Now().Before(end):
 			t.s.stored(b.d, b.v, false, again)
 			return
 		}
 		err = again
-		time.Sleep(pause)
+		select {
+		case <-time.After(pause):
+		case <-t.s.called.Done():
+		}
 	}
+}
+
+// renew extends the lease of a row whose end was not stored. Not ok: the database takes no writes at all.
+func (t *settler) renew(b settling) (ok bool) {
+	ctx, cancel := context.WithTimeout(t.s.called, t.s.query)
+	defer cancel()
+	_, err := t.s.q.renew(ctx, []int64{b.d.row.id}, []string{b.d.row.token.String}, t.s.lease)
+	return err == nil
 }
 
 func (t *settler) try(batch []settling) (held map[int64]bool, err error) {

@@ -25,6 +25,7 @@ type Worker struct {
 
 	mu        sync.Mutex
 	sessions  sync.WaitGroup
+	live      map[*session]bool
 	abandoned []string
 }
 
@@ -46,7 +47,7 @@ func NewWorker(q *Queue, handlers *job.Registry, opts ...WorkerOption) *Worker {
 	}
 	w := &Worker{
 		workerOptions: o, q: q, handlers: handlers, name: newName(),
-		stop: make(chan struct{}), hurry: make(chan struct{}),
+		stop: make(chan struct{}), hurry: make(chan struct{}), live: map[*session]bool{},
 	}
 	w.runner = w.ownRunner()
 	return w
@@ -112,18 +113,36 @@ func (w *Worker) run(ctx context.Context, limit int, untilEmpty bool) (int, erro
 		return 0, nil
 	}
 	w.sessions.Add(1)
+	s := newSession(ctx, w, limit, untilEmpty)
+	w.live[s] = true
 	w.mu.Unlock()
 	defer w.sessions.Done()
 
-	s := newSession(ctx, w, limit, untilEmpty)
 	err := s.run()
-	if abandoned := s.end(); len(abandoned) > 0 {
-		w.mu.Lock()
-		w.abandoned = append(w.abandoned, abandoned...)
-		w.mu.Unlock()
+	abandoned := s.end()
+	w.mu.Lock()
+	delete(w.live, s)
+	w.abandoned = append(w.abandoned, abandoned...)
+	w.mu.Unlock()
+	if len(abandoned) > 0 {
 		err = errors.Join(err, &AbandonedError{IDs: abandoned})
 	}
 	return s.taken, err
+}
+
+// reserved are the jobs that run in the worker, and those whose ends are not stored yet. Its own sweep leaves them
+// alone when their leases have lapsed: an outage of the database is no crash.
+func (w *Worker) reserved() (ids []int64, tokens []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for s := range w.live {
+		s.mu.Lock()
+		for _, d := range s.held {
+			ids, tokens = append(ids, d.row.id), append(tokens, d.row.token.String)
+		}
+		s.mu.Unlock()
+	}
+	return ids, tokens
 }
 
 func stopped(c <-chan struct{}) bool {

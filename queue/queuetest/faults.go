@@ -22,8 +22,8 @@ var errFault = errors.New("injected fault")
 // broken is a queue on the stage whose statements pass a hook.
 func (s *stage) broken(hook func(ctx context.Context, statement string) error) *queue.Queue {
 	s.Helper()
-	db := faulty(s, s.db.SQL, hook)
-	q, err := queue.New(db, s.db.Dialect, queue.WithTables(s.db.Tables), queue.ReadFrom(s.db.Read),
+	db, read := faulty(s, s.db.SQL, hook), faulty(s, s.db.Read, hook)
+	q, err := queue.New(db, s.db.Dialect, queue.WithTables(s.db.Tables), queue.ReadFrom(read),
 		queue.Clock("(SELECT ms FROM "+s.clock+")"), queue.WithLogger(quiet))
 	require.NoError(s, err)
 	return q
@@ -205,7 +205,7 @@ var faults = []behaviour{
 					}
 					return nil
 				})
-				_, err := s.worker(q, always(end), queue.Lease(15*time.Millisecond)).ProcessOne(s.Context())
+				_, err := s.worker(q, always(end), queue.Lease(15*time.Millisecond), queue.Grace(15*time.Millisecond)).ProcessOne(s.Context())
 				live, dead := s.counts("").Size(), int64(len(s.failed()))
 				if end.Kind() == job.KindSuccess {
 					assert.LessOrEqual(s, live+dead, int64(1))
