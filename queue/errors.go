@@ -39,6 +39,17 @@ func (e *TakenError) Error() string {
 	return fmt.Sprintf("queue: %d dead letters stay, their unique keys are taken: %s", len(e.IDs), strings.Join(e.IDs, ", "))
 }
 
+// A ReplayError says why a dead letter stays dead: the database does not take its job.
+type ReplayError struct {
+	ID  string // of the letter
+	Err error
+}
+
+func (e *ReplayError) Error() string {
+	return fmt.Sprintf("queue: dead letter %s stays: %v", e.ID, e.Err)
+}
+func (e *ReplayError) Unwrap() error { return e.Err }
+
 // An AbandonedError names the jobs whose handlers did not return in time. They still run; their rows stay reserved
 // until those leases lapse.
 type AbandonedError struct{ IDs []string }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -48,7 +49,10 @@ func takenError(ids []string) error {
 const replayChunk = 100
 
 // RetryAll is Retry for the dead letters that f chooses, the oldest first, and says how many are back. It keeps no
-// more than a chunk of them in memory. It can be run again after an error, and takes up where it ended.
+// more than a chunk of them in memory. A letter that the database does not take, such as one that is too large for it,
+// stays dead and holds up no other; the error at the end has a *ReplayError for each. Two such letters in a row end the
+// run, unless their size is the reason: then it is the database that fails. It can be run again after an error, and
+// takes up where it ended.
 func (q *Queue) RetryAll(ctx context.Context, f Filter) (n int, err error) {
 	if q.sync != nil {
 		return 0, ErrSync
@@ -57,31 +61,69 @@ func (q *Queue) RetryAll(ctx context.Context, f Filter) (n int, err error) {
 	if err != nil || f.DryRun {
 		return of, err
 	}
-	var taken []string
+	r := replaying{q: q}
 	cond, args := f.where()
 	pause := newPacer(f.Rate)
-	for after := int64(0); n+len(taken) < of; {
-		ids, err := q.failedIDs(ctx, "id > ? AND "+cond, append([]any{after}, args...), min(pause.chunk, of-n-len(taken)))
+	for after := int64(0); r.done() < of; {
+		ids, err := q.failedIDs(ctx, "id > ? AND "+cond, append([]any{after}, args...), min(pause.chunk, of-r.done()))
 		if err != nil {
-			return n, err
+			return r.back, err
 		}
 		if len(ids) == 0 {
 			break
 		}
 		if err := pause.wait(ctx); err != nil {
-			return n, err
+			return r.back, err
 		}
-		back, blocked, err := q.replay(ctx, ids)
-		n, taken, after = n+back, append(taken, blocked...), ids[len(ids)-1]
-		if err != nil {
-			return n, err
-		}
+		err = r.replay(ctx, ids)
 		q.bell.ring()
+		if err != nil {
+			return r.back, err
+		}
+		after = ids[len(ids)-1]
 		if f.Progress != nil {
-			f.Progress(n+len(taken), of)
+			f.Progress(r.done(), of)
 		}
 	}
-	return n, takenError(taken)
+	return r.back, errors.Join(append(r.refused, takenError(r.taken))...)
+}
+
+// A replaying is what a RetryAll has done.
+type replaying struct {
+	q       *Queue
+	back    int
+	taken   []string
+	refused []error // by the database
+	suspect bool    // the last letter was refused, and not for its size
+}
+
+func (r *replaying) done() int { return r.back + len(r.taken) + len(r.refused) }
+
+// replay moves letters back, one by one when they do not go together.
+func (r *replaying) replay(ctx context.Context, ids []int64) error {
+	back, taken, err := r.q.replay(ctx, ids)
+	if err == nil {
+		r.back, r.taken, r.suspect = r.back+back, append(r.taken, taken...), false
+		return nil
+	}
+	if ctx.Err() != nil {
+		return err
+	}
+	if len(ids) > 1 {
+		for _, id := range ids {
+			if err := r.replay(ctx, []int64{id}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	suspect := !r.q.d.tooLarge(err)
+	if suspect && r.suspect {
+		return err
+	}
+	r.suspect = suspect
+	r.refused = append(r.refused, &ReplayError{ID: strconv.FormatInt(ids[0], 10), Err: err})
+	return nil
 }
 
 // matching is how many letters f is about, its limit counted in.

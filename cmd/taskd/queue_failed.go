@@ -87,8 +87,9 @@ func newRetry(at *target) *cobra.Command {
 that their jobs had. An ID is a dead letter's, as "taskd queue failed" shows it; an unknown one is exit code 1.
 
 --all takes all that the filters choose. When more than half of several have one error class, the fault may
-still be there: then it asks first, or wants --yes. A letter whose unique key a live job has stays dead and is
-named, with exit code 1. It can be interrupted and run again.`,
+still be there: then it asks first, or wants --yes. A letter whose unique key a live job has, or
+which the database does not take (it has grown too large, say), stays dead and is named, with exit code 1. It can
+be interrupted and run again.`,
 		Example: `  taskd queue retry 3 4
   taskd queue retry --all --type http --since 2h --dry-run
   taskd queue retry --all --error-class '*main.exitError' --limit 1000 --rate 50 --yes`,

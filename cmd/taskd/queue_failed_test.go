@@ -1,10 +1,13 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/taskd-go/task/queue/sqlite"
 )
 
 func TestRetryingSomeDoesNotStopAtAnUnknownOne(t *testing.T) {
@@ -66,4 +69,26 @@ func TestPruneRemovesOldDeadLetters(t *testing.T) {
 	j.bury("exit 3")
 	assert.Equal(t, "0 dead letters removed", j.ok("prune", "--older-than", "1h"))
 	assert.Equal(t, "1 dead letters removed", j.ok("prune", "--older-than", "0"))
+}
+
+func TestRetryOfAllNamesWhatTheDatabaseRefuses(t *testing.T) {
+	j := newJobs(t)
+	j.bury("exit 3")
+	j.bury("exit 4")
+	j.bury("exit 5")
+	db, err := sqlite.Open(t.Context(), strings.TrimPrefix(j.dsn, "sqlite:"), sqlite.Normal)
+	require.NoError(t, err)
+	defer db.Close()
+	_, err = db.Write.ExecContext(t.Context(), `CREATE TRIGGER refuse BEFORE INSERT ON jobs WHEN NEW.payload LIKE '%exit 4%'
+		BEGIN SELECT RAISE(ABORT, 'not this one'); END`)
+	require.NoError(t, err)
+	code, stdout, stderr := j.run("retry", "--all", "--yes")
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, stdout, "2 dead letters are back in their queues")
+	assert.Contains(t, stderr, "dead letter 2 stays: ")
+	assert.Contains(t, stderr, "not this one")
+	letters := j.failed()
+	require.Len(t, letters, 1)
+	assert.Equal(t, "2", letters[0].ID)
+	assert.Equal(t, 2, j.size().Ready)
 }

@@ -13,16 +13,23 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/taskd-go/task/internal/sqlhook"
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
 )
 
 var errFault = errors.New("injected fault")
 
-// broken is a queue on the stage whose statements pass a hook.
+// broken is a queue on the stage with a hook before each statement, "BEGIN" and "COMMIT" too. What the hook returns is
+// the statement's error, and it did not reach the database.
 func (s *stage) broken(hook func(ctx context.Context, statement string) error) *queue.Queue {
 	s.Helper()
-	db, read := faulty(s, s.db.SQL, hook), faulty(s, s.db.Read, hook)
+	return s.hooked(func(ctx context.Context, c *sqlhook.Call) error { return hook(ctx, c.Statement) })
+}
+
+func (s *stage) hooked(before func(context.Context, *sqlhook.Call) error) *queue.Queue {
+	s.Helper()
+	db, read := hooked(s, s.db.SQL, before), hooked(s, s.db.Read, before)
 	q, err := queue.New(db, s.db.Dialect, queue.WithTables(s.db.Tables), queue.ReadFrom(read),
 		queue.Clock("(SELECT ms FROM "+s.clock+")"), queue.WithLogger(quiet))
 	require.NoError(s, err)

@@ -39,7 +39,7 @@ func Run(t *testing.T, db Database) {
 		tests []behaviour
 	}{
 		{"push", pushes}, {"unique", uniques}, {"order", orders}, {"work", works}, {"lease", leases}, {"end", ends},
-		{"dead letters", deaths}, {"control", controls}, {"vectors", vectors}, {"faults", faults}, {"outage", outages},
+		{"dead letters", deaths}, {"replay", replays}, {"control", controls}, {"vectors", vectors}, {"faults", faults}, {"outage", outages},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, b := range group.tests {
