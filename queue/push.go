@@ -229,7 +229,12 @@ func (q *Queue) insertRows(ctx context.Context, x sqlRunner, statement string, a
 	statement += " RETURNING id"
 	var id, told int64
 	into := []any{&id}
-	if q.channel != "" && q.notify.allow(queue, notifyEvery) { // by itself it would be one more commit to wait for
+	turn := queue
+	if _, inTx := x.(*sql.Tx); inTx { // which may be long, or roll back: it does not speak for pushes outside
+		turn += "\x00" // which no name has
+	}
+	tell := q.channel != "" && q.notify.allow(turn, notifyEvery)
+	if tell { // by itself it would be one more commit to wait for
 		statement += ", (SELECT COUNT(*) FROM pg_notify(?, ?))"
 		args, into = append(args, q.channel, queue), append(into, &told)
 	}
@@ -238,6 +243,9 @@ func (q *Queue) insertRows(ctx context.Context, x sqlRunner, statement string, a
 		ids = append(ids, strconv.FormatInt(id, 10))
 		return err
 	})
+	if tell && len(ids) == 0 { // nothing was told
+		q.notify.forget(turn)
+	}
 	return ids, err
 }
 

@@ -65,7 +65,7 @@ func ReadFrom(db *sql.DB) Option { return func(o *options) { o.readers = db } }
 func Clock(expr string) Option { return func(o *options) { o.clock = expr } }
 
 // NotifyOn lets pushes to PostgreSQL tell a LISTEN channel of it, with the queue's name and at most once in 100 ms for
-// each queue; queue/postgres listens there. Other databases have no such thing.
+// each queue, outside of transactions and inside; queue/postgres listens there. Other databases have no such thing.
 func NotifyOn(channel string) Option { return func(o *options) { o.channel = channel } }
 
 // WithLogger is where the queue writes what it cannot return; without it slog.Default().

@@ -55,3 +55,10 @@ func (d *debounce) allow(key string, every time.Duration) bool {
 	d.last[key] = now
 	return true
 }
+
+// forget takes the last allow of a key back.
+func (d *debounce) forget(key string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.last, key)
+}

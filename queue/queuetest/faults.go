@@ -356,4 +356,35 @@ var faults = []behaviour{
 			assert.LessOrEqual(s, n, time.Since(begin).Milliseconds()/100+1, name)
 		}
 	}},
+	{"what is not told yet, or never, holds no announcement up", func(s *stage) {
+		if s.db.Channel == "" {
+			s.Skip("this database announces nothing")
+		}
+		told := make(chan string, 100)
+		ctx, stop := context.WithCancel(s.Context())
+		wait := s.start(func() error { return s.db.Waker.Wait(ctx, func(queue string) { told <- queue }) })
+		assert.Empty(s, receive(s, told, "the first wake-up"))
+		q := s.open(queue.NotifyOn(s.db.Channel))
+		tx, err := s.db.SQL.BeginTx(s.Context(), nil)
+		require.NoError(s, err)
+		defer tx.Rollback()
+		_, err = q.PushEnvelopeTx(s.Context(), tx, envelope("plain", "a"), queue.On("committed late"))
+		require.NoError(s, err)
+		_, err = q.PushEnvelope(s.Context(), envelope("plain", "a"), queue.On("committed late"))
+		require.NoError(s, err)
+		assert.Equal(s, "committed late", receive(s, told, "the announcement"))
+
+		unique := func(key string) string {
+			id, err := q.PushEnvelope(s.Context(), envelope("plain", "a"), queue.On("unique"), queue.Unique(key, queue.Existing))
+			require.NoError(s, err)
+			return id
+		}
+		_, err = s.q.PushEnvelope(s.Context(), envelope("plain", "a"), queue.Unique("taken", queue.Reject))
+		require.NoError(s, err)
+		unique("taken")
+		unique("free")
+		assert.Equal(s, "unique", receive(s, told, "the announcement"))
+		stop()
+		require.ErrorIs(s, wait(), context.Canceled)
+	}},
 }
