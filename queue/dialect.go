@@ -56,6 +56,8 @@ type dialect interface {
 	// ids and tokens are conditions that a column is one of a list.
 	ids(column string, list []int64) (cond string, args []any)
 	tokens(column string, list []string) (cond string, args []any)
+	// inlines reports whether these put their lists into the statement, so that there is no end of different ones.
+	inlines() bool
 
 	// insertMany is the INSERT of pushes of one call, whose ids count up in their order.
 	insertMany(pushes []*push, now int64) (statement string, args []any, err error)

@@ -36,6 +36,8 @@ func (mysql) insertMany(pushes []*push, now int64) (string, []any, error) {
 	return manyValues(pushes, now)
 }
 
+func (mysql) inlines() bool { return true }
+
 func (mysql) skipConflict() string { return "" }
 
 func (mysql) upsert(_, set string) string { return " ON DUPLICATE KEY UPDATE " + set }

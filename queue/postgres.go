@@ -32,6 +32,8 @@ func (postgres) insertMany(pushes []*push, now int64) (string, []any, error) {
 	return manyJSON(pushes, now, "json_to_recordset(CAST(? AS json)) AS row (p text, t integer, l bigint)")
 }
 
+func (postgres) inlines() bool { return false }
+
 func (postgres) skipConflict() string {
 	return " ON CONFLICT (unique_key) WHERE unique_key IS NOT NULL DO NOTHING"
 }

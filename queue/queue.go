@@ -24,7 +24,7 @@ type Queue struct {
 	names names
 	fill  *strings.Replacer // puts names and the clock into a statement
 
-	texts   sync.Map // statement as written → as sent
+	texts   sync.Map // statement as written → as sent, where there are few
 	stmts   sync.Map // statement as sent → *sql.Stmt, where they are prepared
 	retries atomic.Int64
 	bell    bell
@@ -127,7 +127,9 @@ func (q *Queue) text(statement string) string {
 		return text.(string)
 	}
 	text := q.d.rebind(q.fill.Replace(statement))
-	q.texts.Store(statement, text)
+	if !q.d.inlines() {
+		q.texts.Store(statement, text)
+	}
 	return text
 }
 

@@ -32,6 +32,8 @@ func (sqlite) insertMany(pushes []*push, now int64) (string, []any, error) {
 	return manyJSON(pushes, now, "(SELECT json_extract(value, '$.p') AS p, json_extract(value, '$.t') AS t, json_extract(value, '$.l') AS l FROM json_each(?))")
 }
 
+func (sqlite) inlines() bool { return false }
+
 func (sqlite) skipConflict() string {
 	return " ON CONFLICT (unique_key) WHERE unique_key IS NOT NULL DO NOTHING"
 }
