@@ -12,6 +12,10 @@ import (
 // answers after that, unless it finished, settles nothing.
 var ErrLeaseLost = errors.New("job: lease lost")
 
+// ErrCancelled is the cause of a handler's context when somebody took the job away for good. What the handler answers
+// after that, unless it finished, discards the job.
+var ErrCancelled = errors.New("job: cancelled")
+
 const (
 	defaultDeferAge = 24 * time.Hour
 	newerDelay      = time.Minute // how long a job with a newer envelope waits for a newer program
@@ -93,7 +97,7 @@ type Decision struct {
 // A panic of the handler or of a layer is a retry with the reason "panic". A retry on the last attempt is dead, the
 // last being the smaller of the envelope's and the policy's MaxAttempts. The handler runs even if the attempt is
 // beyond that. A handler that gives up because ctx ended is deferred with the reason "interrupted" and no delay; if
-// ctx ended by ErrLeaseLost, it is unsettled. A nil h means that no handler is registered: dead. A job whose
+// ctx ended by ErrLeaseLost, it is unsettled, by ErrCancelled, discarded. A nil h means that no handler is registered: dead. A job whose
 // envelope is newer than Version does not run: it is deferred by a minute.
 func (r *Runner) Decide(ctx context.Context, h Handler, e Envelope) Decision {
 	d := Decision{Envelope: e, Started: time.Now()}
@@ -128,6 +132,8 @@ func (r *Runner) settle(ctx context.Context, d *Decision, result Result) {
 		switch delay, given := result.Delay(); {
 		case context.Cause(ctx) == ErrLeaseLost:
 			d.Outcome, d.Reason, d.Err = Unsettled, ReasonLeaseLost, ErrLeaseLost
+		case context.Cause(ctx) == ErrCancelled:
+			d.Outcome, d.Err = Discarded, ErrCancelled
 		case result.Kind() == KindDefer:
 			r.postpone(d, delay, deferReason(err), err)
 		case result.Kind() == KindFail:

@@ -183,15 +183,35 @@ func (s *session) cancelJobs(ids []int64) {
 	}
 }
 
+// hearCancels is for rows that are gone: they may be those of jobs that were cancelled since the last look.
+func (s *session) hearCancels(ctx context.Context) {
+	if c, err := s.q.readControl(ctx); err == nil {
+		s.cancelJobs(c.cancelled)
+	}
+}
+
+// isCancelled reports whether the job of d, whose row is gone, was cancelled.
+func (s *session) isCancelled(d *delivery) bool {
+	known := func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return d.cancelled
+	}
+	if known() {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(s.base, s.query)
+	defer cancel()
+	s.hearCancels(ctx)
+	return known()
+}
+
 // stored is called for each verdict when it is in the database, or when it is known that it cannot be.
 func (s *session) stored(d *delivery, v verdict, held bool, err error) {
-	s.mu.Lock()
-	cancelled := d.cancelled
-	s.mu.Unlock()
 	switch {
 	case err != nil:
 		s.lost(v, fmt.Errorf("its end could not be stored and may be: %w", err))
-	case !held && !cancelled:
+	case !held && !s.isCancelled(d):
 		s.lost(v, job.ErrLeaseLost)
 	case held && v.outcome == job.Dead:
 		s.failedHook(v)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/taskd-go/task/job"
 )
 
 var (
@@ -13,8 +15,8 @@ var (
 	ErrNotFound = errors.New("queue: not found")
 	// ErrRestart is what Worker.Work returns after Queue.Restart.
 	ErrRestart = errors.New("queue: restart was asked for")
-	// ErrCancelled is the cause of the context of a handler whose job was cancelled.
-	ErrCancelled = errors.New("queue: job cancelled")
+	// ErrCancelled is the cause of the context of a handler whose job was cancelled. In events that job is discarded.
+	ErrCancelled = job.ErrCancelled
 	// ErrInterrupted is the cause of the context of a handler that the end of its worker interrupts.
 	ErrInterrupted = errors.New("queue: worker is going")
 	// ErrSync is what operations return that need a database, on a Queue of NewSync.

@@ -46,6 +46,9 @@ func (s *session) renewAll(ctx context.Context) (ok bool) {
 		s.loseExpired()
 		return false
 	}
+	if len(kept) < len(held) {
+		s.hearCancels(limited) // before a handler is told that its lease is lost
+	}
 	still := set(kept)
 	s.mu.Lock()
 	defer s.mu.Unlock()

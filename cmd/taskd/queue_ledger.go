@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -19,11 +20,12 @@ type ledger struct {
 
 // totals are ends of deliveries: a job that is tried again is counted each time.
 type totals struct {
-	Done     int `json:"done"`     // also what a layer skipped or a handler discarded
-	Again    int `json:"again"`    // failed, and tried again later
-	Dead     int `json:"dead"`     // a dead letter now
-	GaveBack int `json:"gaveBack"` // interrupted or deferred, without having cost an attempt
-	Lost     int `json:"lost"`     // another worker may have it
+	Done      int `json:"done"`      // also what a layer skipped or a handler discarded
+	Again     int `json:"again"`     // failed, and tried again later
+	Dead      int `json:"dead"`      // a dead letter now
+	GaveBack  int `json:"gaveBack"`  // interrupted or deferred, without having cost an attempt
+	Cancelled int `json:"cancelled"` // stopped by taskd queue cancel
+	Lost      int `json:"lost"`      // another worker may have it
 }
 
 func newLedger(out io.Writer) *ledger { return &ledger{out: out} }
@@ -31,16 +33,18 @@ func newLedger(out io.Writer) *ledger { return &ledger{out: out} }
 func (t *ledger) event(e job.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch e.Kind {
-	case job.EventSucceeded, job.EventDiscarded, job.EventSkipped:
+	switch {
+	case errors.Is(e.Err, job.ErrCancelled):
+		t.n.Cancelled++
+	case e.Kind == job.EventSucceeded, e.Kind == job.EventDiscarded, e.Kind == job.EventSkipped:
 		t.n.Done++
-	case job.EventRequeued:
+	case e.Kind == job.EventRequeued:
 		t.n.Again++
-	case job.EventDead:
+	case e.Kind == job.EventDead:
 		t.n.Dead++
-	case job.EventDeferred:
+	case e.Kind == job.EventDeferred:
 		t.n.GaveBack++
-	case job.EventUnsettled:
+	case e.Kind == job.EventUnsettled:
 		t.n.Lost++
 	}
 }
@@ -53,7 +57,7 @@ func (t *ledger) totals() totals {
 
 func (t *ledger) String() string {
 	n := t.totals()
-	return fmt.Sprintf("%d done, %d to be tried again, %d dead, %d given back, %d lost", n.Done, n.Again, n.Dead, n.GaveBack, n.Lost)
+	return fmt.Sprintf("%d done, %d to be tried again, %d dead, %d given back, %d cancelled, %d lost", n.Done, n.Again, n.Dead, n.GaveBack, n.Cancelled, n.Lost)
 }
 
 // show prints the counts now and then while they change, over one line on a terminal, and at the end, which is stop.

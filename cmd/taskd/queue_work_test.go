@@ -107,8 +107,9 @@ func TestACancelledJobsCommandIsGone(t *testing.T) {
 	pid := g.reached()
 	j.ok("cancel", id)
 	assertGone(t, pid)
-	code, _, stderr := w.wait()
+	code, stdout, stderr := w.wait()
 	assert.Zero(t, code, stderr)
+	assert.Contains(t, stdout, "0 done, 0 to be tried again, 0 dead, 0 given back, 1 cancelled, 0 lost")
 	assert.Zero(t, j.size().Size)
 	assert.Empty(t, j.failed())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -152,6 +153,38 @@ var controls = []behaviour{
 		require.NoError(s, wait())
 		s.mustBeEmpty()
 		assert.Empty(s, s.failed())
+		receive(s, events, "started")
+		told := receive(s, events, "the end")
+		assert.Equal(s, []any{job.EventDiscarded, queue.ErrCancelled}, []any{told.Kind, told.Err})
+		assert.Empty(s, events)
+	}},
+	{"a cancelled job is no lost one, whatever its worker looks at first_Row26", func(s *stage) {
+		for name, every := range map[string]time.Duration{"its lease": time.Millisecond, "its end": 20 * time.Second} {
+			s.Run(name, func(t *testing.T) {
+				s := s.sub(t)
+				id := s.push(envelope("plain", "a"))
+				began, cancelled := make(chan struct{}), make(chan struct{})
+				var events []job.Event
+				w := s.worker(s.open(), answers(func(ctx context.Context, _ job.Envelope) job.Result {
+					close(began)
+					if name == "its lease" {
+						<-ctx.Done()
+						assert.Equal(s, queue.ErrCancelled, context.Cause(ctx))
+						return job.Retry(ctx.Err())
+					}
+					<-cancelled
+					return job.Success()
+				}), queue.RenewEvery(every), queue.RunWith(&job.Runner{Logger: quiet, OnEvent: func(ev job.Event) { events = append(events, ev) }}))
+				wait := s.start(func() error { _, err := w.ProcessOne(s.Context()); return err })
+				receive(s, began, "the job")
+				require.NoError(s, s.q.Cancel(s.Context(), id))
+				close(cancelled)
+				require.NoError(s, wait())
+				require.Len(s, events, 2, "it began and it ended")
+				assert.NotEqual(s, job.EventUnsettled, events[1].Kind)
+				s.mustBeEmpty()
+			})
+		}
 	}},
 	{"a queue is cleared alone, and not of what runs", func(s *stage) {
 		sc := newScript(s, &script{handle: held})
