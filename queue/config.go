@@ -30,11 +30,17 @@ type Config struct {
 //	drivers.database.jobs_table                           jobs
 //	drivers.database.failed_table                         failed_jobs
 //
-// A value of another kind than text is an error.
+// A value of another kind than text, and a section that is none, is an error.
 func ReadConfig(file map[string]any, getenv func(string) string) (Config, error) {
 	c := Config{Driver: DriverDatabase, Queue: job.DefaultQueue}
-	drivers, _ := file["drivers"].(map[string]any)
-	database, _ := drivers["database"].(map[string]any)
+	drivers, err := section(file, "drivers")
+	if err != nil {
+		return c, err
+	}
+	database, err := section(drivers, "database")
+	if err != nil {
+		return c, err
+	}
 	for _, setting := range []struct {
 		file      map[string]any
 		key, name string
@@ -60,6 +66,17 @@ func ReadConfig(file map[string]any, getenv func(string) string) (Config, error)
 		}
 	}
 	return c, nil
+}
+
+func section(file map[string]any, key string) (map[string]any, error) {
+	switch v := file[key].(type) {
+	case nil:
+		return nil, nil
+	case map[string]any:
+		return v, nil
+	default:
+		return nil, &ConfigError{key, v, "must be a section"}
+	}
 }
 
 // Open makes the queue that c chooses: over the database that connect opens for c.Connection, or the sync driver

@@ -60,8 +60,11 @@ func TestConfigChoosesTheDriver(t *testing.T) {
 	c, err = queue.ReadConfig(nil, nil)
 	require.NoError(t, err)
 	assert.Equal(t, queue.Config{Driver: "database", Queue: "default"}, c)
-	_, err = queue.ReadConfig(map[string]any{"driver": 7}, nil)
-	require.Error(t, err)
+	for _, wrong := range []map[string]any{{"driver": 7}, {"drivers": "database"}, {"drivers": map[string]any{"database": "main"}}} {
+		_, err = queue.ReadConfig(wrong, nil)
+		var config *queue.ConfigError
+		require.ErrorAs(t, err, &config, "%v", wrong)
+	}
 }
 
 func TestTheSyncDriverRunsAJobOfAPointerTypeAndReturnsItsLastError(t *testing.T) {
