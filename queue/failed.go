@@ -17,7 +17,7 @@ import (
 type FailedJob struct {
 	ID         string             `json:"id"`    // of this letter: what Retry takes
 	Row        string             `json:"row"`   // the id that the job had and has again after Retry
-	JobID      string             `json:"jobId"` // "" if the payload is no envelope
+	JobID      string             `json:"jobId"` // "db_" and Row if the payload has none
 	Type       string             `json:"type"`
 	Queue      string             `json:"queue"`
 	ErrorClass string             `json:"errorClass"` // the Go type of the error

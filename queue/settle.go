@@ -164,21 +164,26 @@ func (v *verdict) payload() string {
 const insertFailed = "INSERT INTO {failed} (job, queue, job_id, job_type, payload, error_class, error, reason, history, failed_by, " +
 	"attempts, crashes, replays, priority, max_attempts, backoff_ms, timeout_ms, unique_key, created_at, failed_at) "
 
+// letter is what is kept of a dead job. What is no envelope has the id of its row.
+func (v *verdict) letter() job.DeadLetter {
+	letter := job.NewDeadLetter(v.row.queue, v.envelope, &job.DeadError{Reason: v.reason, Err: v.err})
+	if letter.Job.JobID == "" {
+		letter.Job.JobID = "db_" + v.row.idText()
+	}
+	return letter
+}
+
 // bury stores the dead letter of a row.
 func (q *Queue) bury(ctx context.Context, tx *sql.Tx, v verdict, by string) error {
-	letter := job.NewDeadLetter(v.row.queue, v.envelope, &job.DeadError{Reason: v.reason, Err: v.err})
-	jobID := letter.Job.JobID
-	if jobID == "" {
-		jobID = "db_" + v.row.idText()
-	}
+	letter := v.letter()
 	v.envelope = letter.Job
 	history, err := json.Marshal(letter.Attempts)
 	if err != nil {
-		return fmt.Errorf("queue: history of %s: %w", jobID, err)
+		return fmt.Errorf("queue: history of %s: %w", letter.Job.JobID, err)
 	}
 	crashes := v.row.crashes + number(v.crashed)
 	_, err = q.exec(ctx, tx, insertFailed+"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now})",
-		v.row.id, v.row.queue, storable(jobID), storable(letter.Job.JobType), v.payload(), storable(errorClass(v.err)),
+		v.row.id, v.row.queue, storable(letter.Job.JobID), storable(letter.Job.JobType), v.payload(), storable(errorClass(v.err)),
 		storable(letter.Error), string(letter.Reason),
 		string(history), by, v.row.attempts-number(v.giveBack), crashes, letter.Replays, v.row.priority, v.row.maxAttempts, v.row.backoffMS,
 		v.row.timeoutMS, v.row.uniqueKey, v.row.createdAt)
@@ -187,7 +192,7 @@ func (q *Queue) bury(ctx context.Context, tx *sql.Tx, v verdict, by string) erro
 
 // buryLean stores the dead letter of a row with the payload that it has there, and of its errors the last one.
 func (q *Queue) buryLean(ctx context.Context, tx *sql.Tx, v verdict, by, cond string, condArgs []any) error {
-	letter := job.NewDeadLetter(v.row.queue, v.envelope, &job.DeadError{Reason: v.reason, Err: v.err})
+	letter := v.letter()
 	history, err := json.Marshal(letter.Attempts[len(letter.Attempts)-1:])
 	if err != nil {
 		return fmt.Errorf("queue: history of %s: %w", letter.Job.JobID, err)
