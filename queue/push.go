@@ -22,6 +22,9 @@ func (q *Queue) Push(ctx context.Context, j Job, opts ...PushOption) (id string,
 // leaves nothing. With SQLite the Tx forms are all that may be used until the transaction has ended: it has the one
 // connection that writes.
 func (q *Queue) PushTx(ctx context.Context, tx *sql.Tx, j Job, opts ...PushOption) (id string, err error) {
+	if err := q.checkTx(tx); err != nil {
+		return "", err
+	}
 	return q.pushJob(ctx, tx, j, opts)
 }
 
@@ -32,6 +35,9 @@ func (q *Queue) PushEnvelope(ctx context.Context, e job.Envelope, opts ...PushOp
 
 // PushEnvelopeTx is PushEnvelope as a part of the caller's transaction.
 func (q *Queue) PushEnvelopeTx(ctx context.Context, tx *sql.Tx, e job.Envelope, opts ...PushOption) (id string, err error) {
+	if err := q.checkTx(tx); err != nil {
+		return "", err
+	}
 	return q.pushEnvelope(ctx, tx, e, opts)
 }
 
@@ -43,7 +49,18 @@ func (q *Queue) PushMany(ctx context.Context, js []Job, opts ...PushOption) (ids
 
 // PushManyTx is PushMany as a part of the caller's transaction.
 func (q *Queue) PushManyTx(ctx context.Context, tx *sql.Tx, js []Job, opts ...PushOption) (ids []string, err error) {
+	if err := q.checkTx(tx); err != nil {
+		return nil, err
+	}
 	return q.pushMany(ctx, tx, js, opts)
+}
+
+// checkTx refuses to push outside a transaction who asked for one. The sync driver does not look at it.
+func (q *Queue) checkTx(tx *sql.Tx) error {
+	if tx == nil && q.sync == nil {
+		return &ConfigError{"tx", nil, "must not be nil"}
+	}
+	return nil
 }
 
 func (q *Queue) pushJob(ctx context.Context, tx *sql.Tx, j Job, opts []PushOption) (string, error) {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -169,6 +170,19 @@ var pushes = []behaviour{
 		_, err := s.q.PushMany(s.Context(), []queue.Job{sc.job("A"), nil})
 		require.Error(s, err)
 		s.mustBeEmpty()
+		inserts := 0
+		q := s.broken(func(_ context.Context, statement string) error {
+			if strings.HasPrefix(statement, "INSERT INTO "+s.table("jobs")) {
+				inserts++
+			}
+			if inserts == 2 {
+				return errFault
+			}
+			return nil
+		})
+		_, err = q.PushMany(s.Context(), slices.Repeat([]queue.Job{sc.job("A")}, 600)) // more than one statement's worth
+		require.ErrorIs(s, err, errFault)
+		s.mustBeEmpty()
 		_, err = s.q.PushMany(s.Context(), []queue.Job{sc.job("A")}, queue.Unique("k", queue.Reject))
 		require.Error(s, err)
 		ids, err := s.q.PushMany(s.Context(), nil)
@@ -190,6 +204,12 @@ var pushes = []behaviour{
 		_, err := s.q.PushEnvelope(s.Context(), envelope("\xff", "a"))
 		assert.ErrorAs(s, err, &config, "a type of no text")
 		assert.ErrorAs(s, s.q.Pause(s.Context(), "\xff"), &config)
+		_, err = s.q.PushEnvelopeTx(s.Context(), nil, envelope("plain", "a"))
+		assert.ErrorAs(s, err, &config, "no transaction")
+		_, err = s.q.PushTx(s.Context(), nil, typed{"plain"})
+		assert.ErrorAs(s, err, &config, "no transaction")
+		_, err = s.q.PushManyTx(s.Context(), nil, []queue.Job{typed{"plain"}})
+		assert.ErrorAs(s, err, &config, "no transaction")
 		_, err = s.q.PushEnvelope(s.Context(), job.Envelope{})
 		var decode *job.DecodeError
 		assert.ErrorAs(s, err, &decode)
@@ -288,6 +308,8 @@ var uniques = []behaviour{
 		s.insert("no json")
 		s.db.must(s, "UPDATE "+s.table("jobs")+" SET unique_key = 'plain:k'")
 		s.drain(s.worker(s.q, nil))
+		require.Len(s, s.failed(), 1)
+		assert.Equal(s, "db_"+s.failed()[0].Row, s.failed()[0].JobID)
 		s.push(envelope("plain", "after"), queue.Unique("k", queue.Reject))
 	}},
 	{"a refused push leaves its other keys free_Row33", func(s *stage) {
@@ -309,6 +331,11 @@ var uniques = []behaviour{
 		require.ErrorAs(s, err, &taken)
 		assert.Len(s, s.failed(), 1)
 		assert.Equal(s, []string{"b"}, s.pending())
+		s.drain(s.worker(s.q, nil))
+		n, err = s.q.RetryAll(s.Context(), queue.Filter{})
+		assert.Equal(s, 1, n, "of two letters of one key the older one")
+		require.ErrorAs(s, err, &taken)
+		assert.Equal(s, []string{"a"}, s.pending())
 	}},
 }
 
