@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -202,26 +203,28 @@ var faults = []behaviour{
 	}},
 	{"a fault between any two statements leaves each job once_Row47", func(s *stage) {
 		for _, end := range []job.Result{job.Success(), job.Retry(errFault), job.Fail(errFault), job.Defer(time.Hour)} {
-			for at := int64(1); ; at++ {
-				s.clear()
-				s.push(envelope("plain", "a"), queue.Tries(3), queue.Backoff(time.Hour))
-				var n atomic.Int64
-				q := s.broken(func(_ context.Context, statement string) error {
-					if n.Add(1) >= at {
-						return errFault
+			for _, faults := range []int64{1, math.MaxInt64} { // one statement, or all from one on: a crash
+				for at := int64(1); ; at++ {
+					s.clear()
+					s.push(envelope("plain", "a"), queue.Tries(3), queue.Backoff(time.Hour))
+					var n atomic.Int64
+					q := s.broken(func(context.Context, string) error {
+						if i := n.Add(1); i >= at && i-at < faults {
+							return errFault
+						}
+						return nil
+					})
+					_, err := s.worker(q, always(end), queue.Lease(15*time.Millisecond), queue.Grace(15*time.Millisecond)).ProcessOne(s.Context())
+					live, dead := s.counts("").Size(), int64(len(s.failed()))
+					if end.Kind() == job.KindSuccess {
+						assert.LessOrEqual(s, live+dead, int64(1))
+					} else {
+						assert.EqualValues(s, 1, live+dead, "after %d faults from statement %d on in a %s", faults, at, end.Kind())
 					}
-					return nil
-				})
-				_, err := s.worker(q, always(end), queue.Lease(15*time.Millisecond), queue.Grace(15*time.Millisecond)).ProcessOne(s.Context())
-				live, dead := s.counts("").Size(), int64(len(s.failed()))
-				if end.Kind() == job.KindSuccess {
-					assert.LessOrEqual(s, live+dead, int64(1))
-				} else {
-					assert.EqualValues(s, 1, live+dead, "after a fault from statement %d on in a %s", at, end.Kind())
-				}
-				if n.Load() < at {
-					require.NoError(s, err)
-					break // it went through
+					if n.Load() < at {
+						require.NoError(s, err)
+						break // it went through
+					}
 				}
 			}
 		}
