@@ -24,10 +24,11 @@ type syncDriver struct {
 // NewSync is the sync driver: a push runs the job before it returns, in the caller's goroutine and under its context,
 // and stores nothing. For tests, and for programs without a database.
 //
-// A job that fails runs again at once, up to its tries; Delay, Backoff and the queue's name count for nothing. When
-// they are used up its Failed method is called, and the push returns the last error, a *job.DeadError. A job that is
-// discarded or skipped is no error; one that is deferred is ErrDeferred and has not run. Its layers and time limits
-// are around it as in a worker. Jobs that push jobs may be 16 deep. A transaction is not looked at.
+// A job that fails runs again at once, up to its tries; Delay, Backoff, Priority, Unique and the queue's name count for
+// nothing. When they are used up its Failed method is called, and the push returns the last error, a *job.DeadError. A
+// job that is discarded or skipped is no error; one that is deferred is ErrDeferred and has not run. PushMany ends with
+// the first job that cannot be done and returns the ids of those before it. Layers and time limits are around a job as
+// in a worker. Jobs that push jobs may be 16 deep. A transaction is not looked at.
 //
 // What needs a database returns ErrSync; counts are 0 and lists are empty.
 func NewSync(reg *job.Registry, opts ...Option) *Queue {

@@ -65,7 +65,7 @@ func RenewEvery(d time.Duration) WorkerOption { return func(o *workerOptions) { 
 func Poll(d time.Duration) WorkerOption { return func(o *workerOptions) { o.poll = d } }
 
 // Grace is how long running jobs may take to finish after the end of Work's context, default 30 s. After it their
-// contexts end, and they have a second more to return; what they were interrupted in costs no attempt.
+// contexts end, and they have half a second more to return; what they were interrupted in costs no attempt.
 func Grace(d time.Duration) WorkerOption { return func(o *workerOptions) { o.grace = d } }
 
 // QueryTimeout bounds each call of the database, default 10 s.
