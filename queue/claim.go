@@ -61,13 +61,7 @@ const claimTries = 5
 
 func (q *Queue) claimLocking(ctx context.Context, c claim) (rows []row, err error) {
 	for range claimTries {
-		var ids []int64
-		err := q.each(ctx, q.db, q.d.candidates(len(c.queues)), c.candidateArgs(), func(r *sql.Rows) error {
-			var id int64
-			err := r.Scan(&id)
-			ids = append(ids, id)
-			return err
-		})
+		ids, err := q.idsOf(ctx, q.db, q.d.candidates(len(c.queues)), c.candidateArgs())
 		if err != nil || len(ids) == 0 {
 			return nil, err
 		}

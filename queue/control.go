@@ -126,11 +126,12 @@ func (q *Queue) readControl(ctx context.Context) (c control, err error) {
 	return c, err
 }
 
-// keepCancelled is how long in ms a cancellation stays for the job's worker to read.
-const keepCancelled = 10 * 60 * 1000
+// keepEnded is how long in ms what has ended stays: a cancellation for the job's worker to read, and the rows of the
+// Store.
+const keepEnded = 10 * 60 * 1000
 
 // sweepControl removes cancellations that every worker has read.
 func (q *Queue) sweepControl(ctx context.Context) error {
-	_, err := q.exec(ctx, q.db, "DELETE FROM {control} WHERE kind = ? AND at < {now} - ?", kindCancel, keepCancelled)
+	_, err := q.exec(ctx, q.db, "DELETE FROM {control} WHERE kind = ? AND at < {now} - ?", kindCancel, keepEnded)
 	return err
 }

@@ -30,8 +30,8 @@ func (q *Queue) Counts(ctx context.Context, queue string) (c Counts, err error) 
 	if q.sync != nil {
 		return c, nil
 	}
-	var now int64 // one for all, so that no job is between two
-	if err := q.each(ctx, q.read, "SELECT {now}", nil, func(rows *sql.Rows) error { return rows.Scan(&now) }); err != nil {
+	now, err := q.now(ctx, q.read) // one for all, so that no job is between two
+	if err != nil {
 		return Counts{}, err
 	}
 	if err := q.countFree(ctx, queue, now, &c); err != nil {

@@ -174,8 +174,8 @@ func (p *push) timeoutMS() (ms sql.NullInt64) {
 }
 
 func (q *Queue) insertChunks(ctx context.Context, tx *sql.Tx, pushes []*push) (ids []string, err error) {
-	var now int64
-	if err := q.each(ctx, tx, "SELECT {now}", nil, func(rows *sql.Rows) error { return rows.Scan(&now) }); err != nil {
+	now, err := q.now(ctx, tx)
+	if err != nil {
 		return nil, err
 	}
 	for len(pushes) > 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -165,6 +166,23 @@ func (q *Queue) each(ctx context.Context, x sqlRunner, statement string, args []
 	return q.explained(rows.Err())
 }
 
+// idsOf runs a query for ids.
+func (q *Queue) idsOf(ctx context.Context, x sqlRunner, statement string, args []any) (ids []int64, err error) {
+	err = q.each(ctx, x, statement, args, func(rows *sql.Rows) error {
+		var id int64
+		err := rows.Scan(&id)
+		ids = append(ids, id)
+		return err
+	})
+	return ids, err
+}
+
+// now is the database's time.
+func (q *Queue) now(ctx context.Context, x sqlRunner) (ms int64, err error) {
+	err = q.each(ctx, x, "SELECT {now}", nil, func(rows *sql.Rows) error { return rows.Scan(&ms) })
+	return ms, err
+}
+
 // prepared is the statement for x, nil if it is to be sent as text.
 func (q *Queue) prepared(ctx context.Context, x sqlRunner, text string) *sql.Stmt {
 	if !q.d.prepares() {
@@ -242,21 +260,15 @@ func (q *Queue) onceInTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 
 // change runs "verb WHERE cond" and returns the ids of the rows that it changed. It belongs into a transaction.
 func (q *Queue) change(ctx context.Context, x sqlRunner, verb string, verbArgs []any, cond string, condArgs []any) (ids []int64, err error) {
-	scan := func(rows *sql.Rows) error {
-		var id int64
-		err := rows.Scan(&id)
-		ids = append(ids, id)
-		return err
-	}
 	if q.d.returning() {
-		err = q.each(ctx, x, verb+" WHERE "+cond+" RETURNING id", append(verbArgs[:len(verbArgs):len(verbArgs)], condArgs...), scan)
-		return ids, err
+		return q.idsOf(ctx, x, verb+" WHERE "+cond+" RETURNING id", slices.Concat(verbArgs, condArgs))
 	}
 	// FOR UPDATE reads what is committed, and what it found stays as it is until the end of the transaction.
-	if err = q.each(ctx, x, "SELECT id FROM {jobs} WHERE "+cond+" FOR UPDATE", condArgs, scan); err != nil || len(ids) == 0 {
+	ids, err = q.idsOf(ctx, x, "SELECT id FROM {jobs} WHERE "+cond+" FOR UPDATE", condArgs)
+	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
 	in, inArgs := q.d.ids("id", ids)
-	_, err = q.exec(ctx, x, verb+" WHERE "+in, append(verbArgs[:len(verbArgs):len(verbArgs)], inArgs...)...)
+	_, err = q.exec(ctx, x, verb+" WHERE "+in, slices.Concat(verbArgs, inArgs)...)
 	return ids, err
 }

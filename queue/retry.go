@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,7 +66,8 @@ func (q *Queue) RetryAll(ctx context.Context, f Filter) (n int, err error) {
 	cond, args := f.where()
 	pause := newPacer(f.Rate)
 	for after := int64(0); r.done() < of; {
-		ids, err := q.failedIDs(ctx, "id > ? AND "+cond, append([]any{after}, args...), min(pause.chunk, of-r.done()))
+		ids, err := q.idsOf(ctx, q.read, "SELECT id FROM {failed} WHERE id > ? AND "+cond+" ORDER BY id LIMIT ?",
+			slices.Concat([]any{after}, args, []any{min(pause.chunk, of-r.done())}))
 		if err != nil {
 			return r.back, err
 		}
@@ -136,17 +138,6 @@ func (q *Queue) matching(ctx context.Context, f Filter) (n int, err error) {
 		n = min(n, f.Limit)
 	}
 	return n, err
-}
-
-func (q *Queue) failedIDs(ctx context.Context, cond string, args []any, limit int) (ids []int64, err error) {
-	statement := "SELECT id FROM {failed} WHERE " + cond + " ORDER BY id LIMIT ?"
-	err = q.each(ctx, q.read, statement, append(args, limit), func(rows *sql.Rows) error {
-		var id int64
-		err := rows.Scan(&id)
-		ids = append(ids, id)
-		return err
-	})
-	return ids, err
 }
 
 // replay moves letters back in one transaction. Those that are there no more are passed over. A key that was taken

@@ -113,8 +113,8 @@ func (s store) locked(ctx context.Context, name string, keep int64, fn func(tx *
 			if err != nil {
 				return err
 			}
-			var now int64 // after the lock was had
-			if err := s.q.each(ctx, tx, "SELECT {now}", nil, func(rows *sql.Rows) error { return rows.Scan(&now) }); err != nil {
+			now, err := s.q.now(ctx, tx) // after the lock was had
+			if err != nil {
 				return err
 			}
 			return fn(tx, now)
@@ -144,7 +144,7 @@ func (s store) count(ctx context.Context, tx *sql.Tx, name string) (n int, ends 
 func (q *Queue) sweepStore(ctx context.Context) error {
 	return q.inTx(ctx, func(tx *sql.Tx) error {
 		var names []string
-		err := q.each(ctx, tx, "SELECT name FROM {locks} WHERE ends < {now} - ? ORDER BY ends LIMIT ?", []any{keepCancelled, sweepChunk}, func(rows *sql.Rows) error {
+		err := q.each(ctx, tx, "SELECT name FROM {locks} WHERE ends < {now} - ? ORDER BY ends LIMIT ?", []any{keepEnded, sweepChunk}, func(rows *sql.Rows) error {
 			var name string
 			err := rows.Scan(&name)
 			names = append(names, name)
@@ -155,7 +155,7 @@ func (q *Queue) sweepStore(ctx context.Context) error {
 				break
 			}
 			var result sql.Result
-			result, err = q.exec(ctx, tx, "DELETE FROM {locks} WHERE name = ? AND ends < {now} - ?", name, keepCancelled)
+			result, err = q.exec(ctx, tx, "DELETE FROM {locks} WHERE name = ? AND ends < {now} - ?", name, keepEnded)
 			if err != nil {
 				break
 			}
@@ -169,7 +169,7 @@ func (q *Queue) sweepStore(ctx context.Context) error {
 
 // sweepHolds removes what a key held, and remembers the key as long as something is left.
 func (q *Queue) sweepHolds(ctx context.Context, tx *sql.Tx, name string) error {
-	if _, err := q.exec(ctx, tx, "DELETE FROM {holds} WHERE name = ? AND at < {now} - ?", name, keepCancelled); err != nil {
+	if _, err := q.exec(ctx, tx, "DELETE FROM {holds} WHERE name = ? AND at < {now} - ?", name, keepEnded); err != nil {
 		return err
 	}
 	left := false
