@@ -16,8 +16,8 @@ import (
 )
 
 // execJobs runs commands that a pattern allows, each under a guard that ends it with this process, or when it
-// has not heard of this process for patience.
-func execJobs(allowed patterns, patience time.Duration) job.Handler {
+// has not heard of this process for patience. So does this process when it has not heard the pulse for half of it.
+func execJobs(allowed patterns, patience time.Duration, pulse string) job.Handler {
 	return job.Typed("exec", func(ctx context.Context, c command, _ job.Envelope) job.Result {
 		if len(c.Argv) == 0 {
 			return job.Fail(&job.DeadError{Reason: job.ReasonDecode, Err: errNoCommand})
@@ -30,7 +30,7 @@ func execJobs(allowed patterns, patience time.Duration) job.Handler {
 		case err != nil:
 			return job.Fail(err)
 		}
-		return job.FromError(c.guarded(ctx, path, patience))
+		return job.FromError(c.guarded(ctx, path, patience, hearPulse(pulse, patience/2)))
 	})
 }
 
@@ -49,15 +49,15 @@ func (e *endError) Error() string {
 	return text
 }
 
-// guarded runs the command to its end. When ctx ends first, its process group is killed.
-func (c command) guarded(ctx context.Context, path string, patience time.Duration) error {
+// guarded runs the command to its end. When ctx ends first, or what it is run for is not alive, its process group is killed.
+func (c command) guarded(ctx context.Context, path string, patience time.Duration, alive func() bool) error {
 	said := &tail{out: os.Stderr}
 	cmd, lifeline, report, err := c.start(ctx, path, patience, said)
 	if err != nil {
 		return err
 	}
 	defer report.Close()
-	stop := beat(lifeline, patience/5)
+	stop := beat(lifeline, patience/5, alive)
 	err = cmd.Wait()
 	stop()
 	_ = killGroup(cmd.Process.Pid) // for a guard that was killed alone
@@ -124,8 +124,8 @@ func (c command) environment() []string {
 	return env
 }
 
-// beat writes to a lifeline until stop, which closes it and waits.
-func beat(lifeline *os.File, every time.Duration) (stop func()) {
+// beat writes to a lifeline while alive, and until stop, which waits. Then it closes it.
+func beat(lifeline *os.File, every time.Duration, alive func() bool) (stop func()) {
 	end, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -137,6 +137,9 @@ func beat(lifeline *os.File, every time.Duration) (stop func()) {
 			case <-end:
 				return
 			case <-tick.C:
+				if !alive() {
+					return
+				}
 				if _, err := lifeline.Write([]byte{0}); err != nil {
 					return
 				}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -85,7 +86,11 @@ func leasable(d time.Duration) (bool, string) { return d >= 100*time.Millisecond
 // run works to the end. Nothing before RunIfWorker may have an effect: each worker process comes the same way.
 func (w *work) run(cmd *cobra.Command, at *target) (err error) {
 	// A guard is heard of so often that it ends its command before the lease lapses, which is renewed each third.
-	handlers, err := job.NewRegistry(execJobs(w.allowed, w.lease/2), httpJobs())
+	pulse := ""
+	if w.pool {
+		pulse = os.Getenv(pulseVariable)
+	}
+	handlers, err := job.NewRegistry(execJobs(w.allowed, w.lease/2, pulse), httpJobs())
 	if err != nil {
 		return err
 	}
@@ -113,7 +118,7 @@ func (w *work) run(cmd *cobra.Command, at *target) (err error) {
 	if w.pool {
 		cfg.Logger = w.logger(cmd, slog.LevelWarn)
 		var end func() error
-		if handlers, end, err = pooled(first, cfg, remote); err != nil {
+		if handlers, end, err = pooled(first, cfg, remote, w.lease/20); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, end()) }()
@@ -174,15 +179,20 @@ func ended(err error) error {
 const killAfter = 5 * time.Second
 
 // pooled are the handlers of remote in a pool of their own, which end ends.
-func pooled(ctx context.Context, cfg task.Config, remote *pooljob.Remote) (handlers *job.Registry, end func() error, err error) {
+func pooled(ctx context.Context, cfg task.Config, remote *pooljob.Remote, pulse time.Duration) (handlers *job.Registry, end func() error, err error) {
 	if cfg.TempDir, err = shortTempDir(); err != nil {
 		return nil, nil, err
+	}
+	stopPulse, err := beatPulse(filepath.Join(cfg.TempDir, "pulse"), pulse)
+	if err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(cfg.TempDir))
 	}
 	pool, err := task.New(cfg)
 	if err == nil {
 		err = pool.Start(ctx)
 	}
 	if err != nil {
+		stopPulse()
 		return nil, nil, errors.Join(err, os.RemoveAll(cfg.TempDir))
 	}
 	carry := func(ctx context.Context, e job.Envelope) job.Result {
@@ -199,7 +209,9 @@ func pooled(ctx context.Context, cfg task.Config, remote *pooljob.Remote) (handl
 	end = func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killAfter)
 		defer cancel()
-		return errors.Join(pool.Shutdown(ctx), os.RemoveAll(cfg.TempDir))
+		err := pool.Shutdown(ctx)
+		stopPulse()
+		return errors.Join(err, os.RemoveAll(cfg.TempDir))
 	}
 	handlers, err = job.NewRegistry(job.Func("exec", carry), job.Func("http", carry))
 	return handlers, end, err

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -90,13 +91,18 @@ func TestADrainLetsTheJobFinish(t *testing.T) {
 }
 
 func TestAStoppedWorkersCommandIsGoneBeforeItsLeaseLapses(t *testing.T) {
-	j := newJobs(t)
-	g := j.gate()
-	j.push(g.script())
-	w := j.start("work", "--allow-exec", "sh", "--lease", "1s")
-	pid := g.reached()
-	w.signal(syscall.SIGSTOP)
-	assertGone(t, pid)
+	for name, flags := range modes {
+		t.Run(name, func(t *testing.T) {
+			j := newJobs(t)
+			g := j.gate()
+			id := j.push(g.script())
+			w := j.start(append([]string{"work", "--allow-exec", "sh", "--lease", "6s"}, flags...)...)
+			pid := g.reached()
+			w.signal(syscall.SIGSTOP)
+			assertGone(t, pid)
+			assert.Less(t, time.Now(), j.inspect(id).Job.LeaseUntil)
+		})
+	}
 }
 
 func TestACancelledJobsCommandIsGone(t *testing.T) {
