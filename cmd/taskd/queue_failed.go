@@ -154,8 +154,8 @@ func (r *replay) run(ctx context.Context, cmd *cobra.Command, db *database) erro
 		return nil
 	}
 	if class, n := dominant(classes); n > 0 && !r.yes {
-		question := fmt.Sprintf("%d of %d dead letters have the error %s, whose cause may still be there; send them again",
-			n, letters(classes), cell(class, 100))
+		question := fmt.Sprintf("%d of %d dead letters have the error %s, whose cause may still be there; send %d again",
+			n, letters(classes), cell(class, 100), limited(letters(classes), r.filter.Limit))
 		if err := confirm(ctx, cmd, question); err != nil {
 			return err
 		}

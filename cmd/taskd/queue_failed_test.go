@@ -27,7 +27,9 @@ func TestRetryOfAllAsksWhenOneErrorDominates(t *testing.T) {
 	code, _, stderr := j.run("retry", "--all")
 	assert.Equal(t, exitUsage, code)
 	assert.Contains(t, stderr, "2 of 2 dead letters have the error *main.endError")
-	assert.Contains(t, stderr, "--yes")
+	assert.Contains(t, stderr, "send 2 again: not without --yes")
+	_, _, stderr = j.run("retry", "--all", "--limit", "1")
+	assert.Contains(t, stderr, "send 1 again")
 	assert.Len(t, j.failed(), 2)
 
 	assert.Contains(t, j.ok("retry", "--all", "--dry-run"), "2 × *main.endError\n2 dead letters would be sent again")

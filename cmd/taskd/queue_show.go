@@ -80,7 +80,7 @@ func newList(at *target) *cobra.Command {
 		Use:   "list",
 		Short: "Show the jobs",
 		Long: `List shows the jobs that wait, are delayed or run, in the order of their ids. attempts are those
-begun of those allowed. With --json it is one array.`,
+begun of those allowed. With --json it is one array, in which backoff and timeout are nanoseconds.`,
 		Example: `  taskd queue list --queue mail --limit 20
   taskd queue list --json | jq '.[] | select(.state == "reserved")'`,
 		Args: noArguments,
