@@ -73,6 +73,9 @@ func NotifyOn(channel string) Option { return func(o *options) { o.channel = cha
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
 
 // New is the queue in db. It does no I/O: a database without the tables shows at the first call, as ErrSchema.
+//
+// With SQLite db must have one connection, transactions that begin with BEGIN IMMEDIATE, and a busy time-out where other
+// processes have the file open, as queue/sqlite opens it.
 func New(db *sql.DB, d Dialect, opts ...Option) (*Queue, error) {
 	q := &Queue{options: newOptions(opts), db: db, d: d.impl()}
 	if db == nil {

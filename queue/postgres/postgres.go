@@ -21,8 +21,8 @@ type DB struct {
 	config *pgx.ConnConfig
 }
 
-// Open connects to the database that a connection string or postgres:// URL names. Behind PgBouncer in transaction
-// mode give it default_query_exec_mode=exec, and no Waker.
+// Open connects to the database that a connection string or postgres:// URL names, or says why it cannot. The pool has
+// at most 16 connections. Behind PgBouncer in transaction mode give it default_query_exec_mode=exec, and no Waker.
 func Open(ctx context.Context, dsn string) (*DB, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {

@@ -30,7 +30,8 @@ const (
 	Full   Durability = "FULL"   // a power failure too; each commit waits for the disk
 )
 
-// Open opens the file, or makes it, and checks that it can be written.
+// Open opens the file at path, or makes it in a folder that is there, and checks that it can be written. "" as d is
+// Normal. A statement waits up to 10 s for another process that writes, and fails then.
 func Open(ctx context.Context, path string, d Durability) (*DB, error) {
 	if path == "" {
 		return nil, errors.New("sqlite: path must not be empty")
