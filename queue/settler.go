@@ -16,11 +16,12 @@ const (
 // A settler stores the ends of a session's jobs, many in one transaction.
 type settler struct {
 	s    *session
+	ctx  context.Context // of all that it writes
+	end  context.CancelFunc
 	in   chan settling
 	done chan struct{}
 	stop chan struct{} // closed when nobody may add any more
 
-	once   sync.Once
 	free   chan []settling // batches that are not in use
 	beside sync.WaitGroup  // those that are stored while the next one is collected
 }
@@ -34,6 +35,7 @@ type settling struct {
 func newSettler(s *session) *settler {
 	t := &settler{s: s, in: make(chan settling, settleMost), done: make(chan struct{}), stop: make(chan struct{}),
 		free: make(chan []settling, settleAtOnce)}
+	t.ctx, t.end = context.WithCancel(s.base)
 	for range settleAtOnce {
 		t.free <- make([]settling, 0, settleMost)
 	}
@@ -49,9 +51,11 @@ func (t *settler) add(d *delivery, v verdict, last bool) {
 	}
 }
 
-// close stores what was added before it and waits for that.
+// close stores what was added before it, which all together may take as long as one query. It is called once.
 func (t *settler) close() {
-	t.once.Do(func() { close(t.stop) })
+	close(t.stop)
+	defer t.end()
+	defer time.AfterFunc(t.s.query, t.end).Stop()
 	<-t.done
 }
 
@@ -182,7 +186,7 @@ func (t *settler) renew(b settling) (ok bool) {
 }
 
 func (t *settler) try(batch []settling) (held map[int64]bool, err error) {
-	ctx, cancel := context.WithTimeout(t.s.base, t.s.query)
+	ctx, cancel := context.WithTimeout(t.ctx, t.s.query)
 	defer cancel()
 	verdicts := make([]verdict, len(batch))
 	for i, b := range batch {

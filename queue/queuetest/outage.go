@@ -93,4 +93,35 @@ var outages = []behaviour{
 		assert.Zero(s, unsettled.Load())
 		assert.Empty(s, began, "no job ran twice")
 	}},
+	{"Shutdown waits once for a database that does not answer, not once for each job", func(s *stage) {
+		const jobs = 40
+		q := s.broken(func(ctx context.Context, statement string) error {
+			if s.settles(statement) {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		})
+		for range jobs {
+			s.push(envelope("plain", "a"))
+		}
+		began, through := make(chan struct{}, jobs), make(chan struct{})
+		w := s.worker(q, answers(func(context.Context, job.Envelope) job.Result {
+			began <- struct{}{}
+			<-through
+			return job.Success()
+		}), queue.Concurrency(jobs), queue.QueryTimeout(200*time.Millisecond))
+		wait := s.start(func() error { return w.Work(s.Context(), 0) })
+		for range jobs {
+			receive(s, began, "a job")
+		}
+		close(through)
+		ctx, cancel := context.WithTimeout(s.Context(), 50*time.Millisecond)
+		defer cancel()
+		begin := time.Now()
+		require.NoError(s, w.Shutdown(ctx))
+		assert.Less(s, time.Since(begin), jobs*100*time.Millisecond)
+		require.NoError(s, wait())
+		assert.EqualValues(s, jobs, s.counts("").Reserved, "they run again when their leases have lapsed")
+	}},
 }
