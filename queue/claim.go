@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"database/sql"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -16,7 +17,16 @@ type claim struct {
 	limit  int
 	token  string
 	lease  time.Duration
+	from   map[level]place // where to look from; elsewhere from the beginning
 }
+
+// A level is the jobs of one queue and priority, in the order of their places.
+type level struct {
+	queue    string
+	priority int
+}
+
+type place struct{ at, id int64 }
 
 const reserve = "UPDATE {jobs} SET reserved_token = ?, reserved_at = {now}, lease_until = {now} + ?, attempts = attempts + 1, seq = seq + 1"
 
@@ -34,8 +44,12 @@ func (q *Queue) claim(ctx context.Context, c claim) (rows []row, err error) {
 func (c claim) candidateArgs() []any {
 	var args []any
 	for _, name := range c.queues {
-		for range maxPriority + 1 {
-			args = append(args, name, c.limit)
+		for p := maxPriority; p >= 0; p-- {
+			from, ok := c.from[level{name, p}]
+			if !ok {
+				from.at = math.MinInt64
+			}
+			args = append(args, name, from.at, from.id, c.limit)
 		}
 	}
 	return append(args, c.limit)

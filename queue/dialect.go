@@ -80,14 +80,14 @@ type dialect interface {
 	tooLarge(err error) bool  // a statement or a value is
 }
 
-// level selects the due rows of one queue and priority in their order. It takes the queue and the limit.
-func level(priority int, lock string) string {
+// levelRows selects the due rows of one level in their order. It takes the queue, the place to begin at and the limit.
+func levelRows(priority int, lock string) string {
 	return "SELECT id FROM {jobs} WHERE queue = ? AND priority = " + strconv.Itoa(priority) +
-		" AND reserved_token IS NULL AND available_at <= {now} ORDER BY available_at, id LIMIT ?" + lock
+		" AND reserved_token IS NULL AND available_at <= {now} AND (available_at, id) >= (?, ?) ORDER BY available_at, id LIMIT ?" + lock
 }
 
 // levels selects the due rows of several queues, all levels of the first one first. It takes, for each queue,
-// its name and the limit for each level from the highest to the lowest, and at the end the limit.
+// what levelRows takes for each level from the highest to the lowest, and at the end the limit.
 func levels(queues int, lock string) string {
 	var b strings.Builder
 	for i := range queues {
@@ -95,7 +95,7 @@ func levels(queues int, lock string) string {
 			if i > 0 || p < maxPriority {
 				b.WriteString(" UNION ALL ")
 			}
-			b.WriteString("SELECT id FROM (" + level(p, lock) + ") l" + strconv.Itoa(i) + strconv.Itoa(p))
+			b.WriteString("SELECT id FROM (" + levelRows(p, lock) + ") l" + strconv.Itoa(i) + strconv.Itoa(p))
 		}
 	}
 	return "SELECT id FROM (" + b.String() + ") due LIMIT ?"

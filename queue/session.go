@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,7 @@ type session struct {
 	limit      int
 	untilEmpty bool
 	taken      int
+	from       map[level]place // where the last jobs were found
 
 	mu      sync.Mutex
 	held    map[int64]*delivery // reserved and not yet stored
@@ -55,7 +57,7 @@ type session struct {
 func newSession(ctx context.Context, w *Worker, limit int, untilEmpty bool) *session {
 	s := &session{
 		Worker: w, ctx: ctx, base: context.WithoutCancel(ctx), limit: limit, untilEmpty: untilEmpty,
-		storeAt: time.Now().Add(storeEvery), held: map[int64]*delivery{}, changed: make(chan struct{}, 1), wake: make(chan struct{}, 1),
+		storeAt: time.Now().Add(storeEvery), held: map[int64]*delivery{}, from: map[level]place{}, changed: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 	}
 	s.called, s.uncall = context.WithCancelCause(s.base)
 	s.settler = newSettler(s)
@@ -126,7 +128,7 @@ func (s *session) look(first bool) (took int, full bool, err error) {
 	}
 	c := claim{queues: queues, limit: room, lease: s.lease, token: s.name + "." + strconv.FormatInt(s.claims.Add(1), 36)}
 	sent := time.Now()
-	rows, err := s.q.claim(ctx, c)
+	rows, err := s.take(ctx, c)
 	if err != nil {
 		return 0, false, err
 	}
@@ -135,6 +137,22 @@ func (s *session) look(first bool) (took int, full bool, err error) {
 		s.begin(r, sent.Add(s.lease-margin(s.lease)))
 	}
 	return len(rows), false, nil
+}
+
+// take claims jobs. It goes on from where it found the last ones: before them lie the rows of finished jobs that the
+// database has not cleaned up, and each look would wade through them. What has come in there since, such as a push that
+// was committed late, is found once a second, or when nothing else is.
+func (s *session) take(ctx context.Context, c claim) ([]row, error) {
+	c.from = s.from
+	rows, err := s.q.claim(ctx, c)
+	if err == nil && len(rows) == 0 && len(s.from) > 0 {
+		clear(s.from)
+		rows, err = s.q.claim(ctx, c)
+	}
+	for _, r := range slices.Backward(rows) {
+		s.from[level{r.queue, r.priority}] = place{r.availableAt, r.id}
+	}
+	return rows, err
 }
 
 // house reads the control table and ends lapsed reservations.
@@ -161,6 +179,7 @@ func (s *session) house(ctx context.Context, first bool) (err error) {
 		err = s.q.sweepStore(ctx)
 	}
 	s.houseAt = time.Now().Add(houseEvery)
+	clear(s.from)
 	return err
 }
 

@@ -69,8 +69,8 @@ func TestNoIndexHasThePayload_Row50(t *testing.T) {
 	}
 }
 
-// A long transaction keeps dead rows, and the claims wade through them. Here the table's settings let the database
-// clean up at once after it, and jobs go on meanwhile; how much slower is in the log.
+// A long transaction keeps dead rows, and the claims wade through them. Here jobs go on at half of their rate at least,
+// and the table's settings let the database clean up at once after it.
 func TestLongTransactionDelaysNoJob_Row51(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
@@ -84,16 +84,22 @@ func TestLongTransactionDelaysNoJob_Row51(t *testing.T) {
 				}
 			}
 			n := scale(100_000, 6_000)
-			before := churn(t, db, n, nil)
-			release := holdSnapshot(t, db)
-			during := churn(t, db, n, nil)
-			release()
-			if db.Dialect == queue.PostgreSQL {
-				run(t, db, "VACUUM "+db.Tables.Prefix+"jobs")
+			rate := func() float64 { return float64(n) / churn(t, db, n, nil).Seconds() }
+			const tries = 3 // another load on the machine hits the runs differently
+			for try := 1; ; try++ {
+				before := rate()
+				release := holdSnapshot(t, db)
+				during := rate()
+				release()
+				if db.Dialect == queue.PostgreSQL {
+					run(t, db, "VACUUM "+db.Tables.Prefix+"jobs")
+				}
+				t.Logf("jobs a second: %.0f before, %.0f during, %.0f after a long transaction", before, during, rate())
+				if during >= before/2 || try == tries {
+					assert.GreaterOrEqual(t, during, before/2)
+					break
+				}
 			}
-			after := churn(t, db, n, nil)
-			rate := func(took time.Duration) float64 { return float64(n) / took.Seconds() }
-			t.Logf("jobs a second: %.0f before, %.0f during, %.0f after a long transaction", rate(before), rate(during), rate(after))
 			assert.Zero(t, count(t, db, "jobs"))
 		})
 	}

@@ -3,6 +3,7 @@ package queuetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -275,6 +276,23 @@ var works = []behaviour{
 		}
 		cancel()
 		require.NoError(s, wait())
+	}},
+	{"what comes in before the jobs that are being taken is taken too", func(s *stage) {
+		for _, name := range []string{"a", "b", "c"} {
+			s.push(envelope("plain", name))
+		}
+		var ran []string
+		w := s.worker(s.q, answers(func(ctx context.Context, e job.Envelope) job.Result {
+			var arg struct{ Name string }
+			assert.NoError(s, e.Bind(&arg))
+			if ran = append(ran, arg.Name); arg.Name == "b" { // as one that was pushed long ago in a transaction
+				s.insert(`{"jobType":"plain","payload":{"name":"late"}}`)
+				s.db.must(s, fmt.Sprintf("UPDATE %s SET available_at = %d WHERE reserved_token IS NULL AND payload LIKE '%%late%%'", s.table("jobs"), s.now-1000))
+			}
+			return job.Success()
+		}), queue.Concurrency(1))
+		assert.Equal(s, 4, s.drain(w))
+		assert.ElementsMatch(s, []string{"a", "b", "c", "late"}, ran)
 	}},
 	{"a waker wakes a worker for another's push", func(s *stage) {
 		if s.db.Waker == nil {
