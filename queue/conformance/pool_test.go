@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -43,11 +44,62 @@ func pooledJobs() *job.Registry {
 			_, err = os.ReadFile(p.gate())
 			return job.FromError(err)
 		}),
+		queue.HandlerFor[hooked](),
 	)
 	if err != nil {
 		panic(err) // two handlers of two types
 	}
 	return reg
+}
+
+// A hooked job fails in the pool. Its methods tell which process asked them.
+type hooked struct{ place }
+
+func (hooked) JobType() string { return "hooked" }
+
+func (j hooked) Handle(context.Context) error { return j.note("handle", errors.New("no")) }
+
+func (hooked) Tries() int { return 1 }
+
+func (j hooked) Failed(_ context.Context, err error) { _ = j.note("failed: "+err.Error(), nil) }
+
+func (j hooked) Middleware() []job.Middleware {
+	return []job.Middleware{func(next job.HandleFunc) job.HandleFunc {
+		return func(ctx context.Context, e job.Envelope) job.Result {
+			_ = j.note("layer", nil)
+			return next(ctx, e)
+		}
+	}}
+}
+
+func (p place) note(what string, err error) error {
+	f, open := os.OpenFile(p.runs(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if open != nil {
+		return open
+	}
+	where := "supervisor"
+	if task.IsWorker() {
+		where = "worker"
+	}
+	_, write := fmt.Fprintf(f, "%s in the %s\n", what, where)
+	return errors.Join(write, f.Close(), err)
+}
+
+// TestHooksOfAPooledJobRunWhereItIsSupervised lets a job run in the pool, and its layers and its Failed method here.
+func TestHooksOfAPooledJobRunWhereItIsSupervised(t *testing.T) {
+	db := openSQLite(t)
+	q := openQueue(t, db)
+	at := place{t.TempDir()}
+	_, err := q.Push(t.Context(), hooked{at})
+	require.NoError(t, err)
+	w := queue.NewWorker(q, remote.Handlers(startPool(t), 0), queue.Hooks(pooledJobs()),
+		queue.RunWith(&job.Runner{Logger: slog.New(slog.DiscardHandler)}))
+	n, err := w.WorkUntilEmpty(t.Context(), 0)
+	require.NoError(t, err)
+	assert.Equal(t, 1, n)
+	text, err := os.ReadFile(at.runs())
+	require.NoError(t, err)
+	assert.Equal(t, "layer in the supervisor\nhandle in the worker\nfailed: no in the supervisor\n", string(text))
 }
 
 // TestANeighboursHardLimitCostsNoAttempt lets a job die with a worker that is stopped because another job is past its
