@@ -177,6 +177,23 @@ func TestWeightedQueuesAreAllWorked(t *testing.T) {
 	assert.Contains(t, stderr, "a weight must be")
 }
 
+func TestATimeLimitIsTheJobsOwnElseTheWorkers(t *testing.T) {
+	for name, flags := range modes {
+		t.Run(name, func(t *testing.T) {
+			j := newJobs(t)
+			j.push("sleep 300", "--tries", "1")
+			j.push("sleep 0.2", "--tries", "1", "--timeout", "1m")
+			did := j.work(append([]string{"--once", "--allow-exec", "sh", "--timeout", "100ms"}, flags...)...)
+			assert.Equal(t, totals{Done: 1, Dead: 1}, did)
+			letters := j.failed()
+			require.Len(t, letters, 1)
+			assert.Equal(t, job.ReasonTimeout, letters[0].Reason)
+			assert.Contains(t, letters[0].Error, "100ms")
+			assert.Contains(t, letters[0].Payload, "sleep 300")
+		})
+	}
+}
+
 func TestExecJobs(t *testing.T) {
 	for name, c := range map[string]struct {
 		payload string
