@@ -47,7 +47,7 @@ func limitedFor() time.Duration { return time.Duration(scale(10, 2)) * time.Seco
 // together runs the processes on more jobs than they can do, and returns how many they did.
 func together(t *testing.T, db queuetest.Database, role string) (total int) {
 	run(t, db, "DELETE FROM "+db.Tables.Prefix+"jobs")
-	pushNothings(t, db, int(limitedFor()/limitTook)*limitSlots*3/2)
+	pushNothings(t, db, int(limitedFor()/limitTook)*limitSlots*2)
 	ran := make(chan int, limitProcesses)
 	for range limitProcesses {
 		cmd := child(t, db, role)
@@ -65,14 +65,19 @@ func workLimited(ctx context.Context, q *queue.Queue) error {
 	return workFor(ctx, q, middleware.Concurrent(q.Store(), middleware.Key("quota"), limitSlots, middleware.OnBusy(job.Defer(limitTook/2))))
 }
 
-// workFor works for a while and prints how many jobs ended in it.
+// workFor works for a while and prints how many jobs ended in it. The while begins when every slot has had a job: until
+// then connections are opened, and a limit has each slot open one.
 func workFor(ctx context.Context, q *queue.Queue, layers ...job.Middleware) error {
-	var ran atomic.Int64
-	ctx, cancel := context.WithTimeout(ctx, limitedFor())
+	const first = limitSlots / limitProcesses
+	var ended, ran atomic.Int64
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	reg, err := job.NewRegistry(job.Func("nothing", func(context.Context, job.Envelope) job.Result {
 		time.Sleep(limitTook) // the length of the job
-		if ctx.Err() == nil {
+		switch n := ended.Add(1); {
+		case n == first:
+			time.AfterFunc(limitedFor(), cancel)
+		case n > first && ctx.Err() == nil:
 			ran.Add(1)
 		}
 		return job.Success()
@@ -80,7 +85,7 @@ func workFor(ctx context.Context, q *queue.Queue, layers ...job.Middleware) erro
 	if err != nil {
 		return err
 	}
-	w := queue.NewWorker(q, reg, queue.Concurrency(limitSlots/limitProcesses),
+	w := queue.NewWorker(q, reg, queue.Concurrency(first),
 		queue.RunWith(&job.Runner{Middleware: layers, Logger: slog.New(slog.DiscardHandler)}))
 	err = w.Work(ctx, 0)
 	fmt.Println(ran.Load())
