@@ -194,7 +194,7 @@ func (c *Client) noSlot(b *budget) *Failure {
 
 // ownCalls is up to how many calls in flight to a worker each has a connection
 // of its own, which costs the least time; more share one, which costs the least work.
-const ownCalls = 4
+const ownCalls = 2
 
 // largeFrame is from how many bytes on a frame has a connection of its own, so that it holds up no other. It is no
 // more than codec.Large: a shared connection does not write what is lent.
