@@ -80,7 +80,6 @@ func turn(s session, c benchCase, payload []byte, d time.Duration) (_ sample, ok
 		}
 		callers[i] = &caller{call: call, latency: newLatency()}
 	}
-	runtime.GC() // nobody pays for what the one before has left
 	if _, err := together(callers, time.Duration(float64(d)*warmUp)); err != nil {
 		return sample{}, false, err
 	}
