@@ -18,9 +18,11 @@ import (
 
 const (
 	limitProcesses = 4
-	limitSlots     = 40
 	limitTook      = 100 * time.Millisecond
 )
+
+// limitSlots is what the limit lets run. A small machine is busy with 400 jobs a second, limit or not, so only the full size asks for them.
+func limitSlots() int { return scale(40, 8) }
 
 // A global limit halved the throughput. Here a limit that four processes share in the database costs less than a tenth
 // of what they do without one.
@@ -47,7 +49,7 @@ func limitedFor() time.Duration { return time.Duration(scale(10, 2)) * time.Seco
 // together runs the processes on more jobs than they can do, and returns how many they did.
 func together(t *testing.T, db queuetest.Database, role string) (total int) {
 	run(t, db, "DELETE FROM "+db.Tables.Prefix+"jobs")
-	pushNothings(t, db, int(limitedFor()/limitTook)*limitSlots*2)
+	pushNothings(t, db, int(limitedFor()/limitTook)*limitSlots()*2)
 	ran := make(chan int, limitProcesses)
 	for range limitProcesses {
 		cmd := child(t, db, role)
@@ -62,13 +64,13 @@ func together(t *testing.T, db queuetest.Database, role string) (total int) {
 func workUnlimited(ctx context.Context, q *queue.Queue) error { return workFor(ctx, q) }
 
 func workLimited(ctx context.Context, q *queue.Queue) error {
-	return workFor(ctx, q, middleware.Concurrent(q.Store(), middleware.Key("quota"), limitSlots, middleware.OnBusy(job.Defer(limitTook/2))))
+	return workFor(ctx, q, middleware.Concurrent(q.Store(), middleware.Key("quota"), limitSlots(), middleware.OnBusy(job.Defer(limitTook/2))))
 }
 
 // workFor works for a while and prints how many jobs ended in it. The while begins when every slot has had a job: until
 // then connections are opened, and a limit has each slot open one.
 func workFor(ctx context.Context, q *queue.Queue, layers ...job.Middleware) error {
-	const first = limitSlots / limitProcesses
+	first := int64(limitSlots() / limitProcesses)
 	var ended, ran atomic.Int64
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -85,7 +87,7 @@ func workFor(ctx context.Context, q *queue.Queue, layers ...job.Middleware) erro
 	if err != nil {
 		return err
 	}
-	w := queue.NewWorker(q, reg, queue.Concurrency(first),
+	w := queue.NewWorker(q, reg, queue.Concurrency(int(first)),
 		queue.RunWith(&job.Runner{Middleware: layers, Logger: slog.New(slog.DiscardHandler)}))
 	err = w.Work(ctx, 0)
 	fmt.Println(ran.Load())
