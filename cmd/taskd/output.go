@@ -102,6 +102,35 @@ func bar(done, total, width int, name string) string {
 	return line
 }
 
+// lasting runs fn, whose end nobody can tell. On a terminal it shows meanwhile for how long it has run.
+func lasting(out io.Writer, what string, fn func() (int64, error)) (int64, error) {
+	if terminal(out) == 0 {
+		return fn()
+	}
+	return ticking(out, what, time.Second, fn)
+}
+
+func ticking(out io.Writer, what string, every time.Duration, fn func() (int64, error)) (int64, error) {
+	begin, end := time.Now(), make(chan struct{})
+	var showing sync.WaitGroup
+	showing.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		defer fmt.Fprint(out, "\r\x1b[K")
+		for {
+			select {
+			case <-end:
+				return
+			case <-tick.C:
+				fmt.Fprintf(out, "\r\x1b[K%s: %s so far", what, time.Since(begin).Round(every))
+			}
+		}
+	})
+	defer showing.Wait()
+	defer close(end)
+	return fn()
+}
+
 // printShares prints what each worker did, the totals of its index.
 func printShares(out io.Writer, rows []task.WorkerStatus) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)

@@ -29,7 +29,7 @@ letters stay. On a terminal it asks first; elsewhere it wants --yes.`,
 						return err
 					}
 				}
-				n, err := db.queue.Clear(ctx, name)
+				n, err := lasting(cmd.ErrOrStderr(), "removing jobs", func() (int64, error) { return db.queue.Clear(ctx, name) })
 				if err == nil || n > 0 {
 					fmt.Fprintf(cmd.OutOrStdout(), "%d jobs removed\n", n)
 				}

@@ -223,7 +223,7 @@ but retry.`,
 				return usagef("want --older-than, such as 720h for thirty days")
 			}
 			return at.with(cmd, func(ctx context.Context, db *database) error {
-				n, err := db.queue.Prune(ctx, name, age)
+				n, err := lasting(cmd.ErrOrStderr(), "removing dead letters", func() (int64, error) { return db.queue.Prune(ctx, name, age) })
 				if err == nil || n > 0 {
 					fmt.Fprintf(cmd.OutOrStdout(), "%d dead letters removed\n", n)
 				}
