@@ -97,8 +97,8 @@ type Decision struct {
 // A panic of the handler or of a layer is a retry with the reason "panic". A retry on the last attempt is dead, the
 // last being the smaller of the envelope's and the policy's MaxAttempts. The handler runs even if the attempt is
 // beyond that. A handler that gives up because ctx ended is deferred with the reason "interrupted" and no delay; if
-// ctx ended by ErrLeaseLost, it is unsettled, by ErrCancelled, discarded. A nil h means that no handler is registered: dead. A job whose
-// envelope is newer than Version does not run: it is deferred by a minute.
+// ctx ended by ErrLeaseLost, it is unsettled, by ErrCancelled, discarded. A nil h means that no handler is registered:
+// dead. A job whose envelope is newer than Version does not run: it is deferred by a minute.
 func (r *Runner) Decide(ctx context.Context, h Handler, e Envelope) Decision {
 	d := Decision{Envelope: e, Started: time.Now()}
 	switch {

@@ -111,23 +111,15 @@ func lasting(out io.Writer, what string, fn func() (int64, error)) (int64, error
 }
 
 func ticking(out io.Writer, what string, every time.Duration, fn func() (int64, error)) (int64, error) {
-	begin, end := time.Now(), make(chan struct{})
-	var showing sync.WaitGroup
-	showing.Go(func() {
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		defer fmt.Fprint(out, "\r\x1b[K")
-		for {
-			select {
-			case <-end:
-				return
-			case <-tick.C:
-				fmt.Fprintf(out, "\r\x1b[K%s: %s so far", what, time.Since(begin).Round(every))
-			}
-		}
+	begin := time.Now()
+	stop := periodically(every, func() bool {
+		fmt.Fprintf(out, "\r\x1b[K%s: %s so far", what, time.Since(begin).Round(every))
+		return true
 	})
-	defer showing.Wait()
-	defer close(end)
+	defer func() {
+		stop()
+		fmt.Fprint(out, "\r\x1b[K")
+	}()
 	return fn()
 }
 

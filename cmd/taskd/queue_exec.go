@@ -126,29 +126,18 @@ func (c command) environment() []string {
 
 // beat writes to a lifeline while alive, and until stop, which waits. Then it closes it.
 func beat(lifeline *os.File, every time.Duration, alive func() bool) (stop func()) {
-	end, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		defer lifeline.Close()
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for {
-			select {
-			case <-end:
-				return
-			case <-tick.C:
-				if !alive() {
-					return
-				}
-				if _, err := lifeline.Write([]byte{0}); err != nil {
-					return
-				}
+	stopBeats := periodically(every, func() bool {
+		if alive() {
+			if _, err := lifeline.Write([]byte{0}); err == nil {
+				return true
 			}
 		}
-	}()
+		lifeline.Close()
+		return false
+	})
 	return func() {
-		close(end)
-		<-done
+		stopBeats()
+		lifeline.Close()
 	}
 }
 

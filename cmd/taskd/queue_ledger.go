@@ -66,26 +66,16 @@ func (t *ledger) show() (stop func()) {
 	if terminal(t.out) > 0 {
 		every, begin, end = 500*time.Millisecond, "\r\x1b[K", ""
 	}
-	done := make(chan struct{})
-	var printer sync.WaitGroup
-	printer.Go(func() {
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for shown := (totals{}); ; {
-			select {
-			case <-done:
-				return
-			case <-tick.C:
-			}
-			if n := t.totals(); n != shown {
-				shown = n
-				fmt.Fprint(t.out, begin, t, end)
-			}
+	shown := totals{}
+	stopPrinting := periodically(every, func() bool {
+		if n := t.totals(); n != shown {
+			shown = n
+			fmt.Fprint(t.out, begin, t, end)
 		}
+		return true
 	})
 	return func() {
-		close(done)
-		printer.Wait()
+		stopPrinting()
 		fmt.Fprint(t.out, begin, t, "\n")
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"os"
-	"sync"
 	"time"
 )
 
@@ -16,24 +15,11 @@ func beatPulse(path string, every time.Duration) (stop func(), err error) {
 	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Setenv(pulseVariable, path)); err != nil {
 		return nil, err
 	}
-	end := make(chan struct{})
-	var beating sync.WaitGroup
-	beating.Go(func() {
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for {
-			select {
-			case <-end:
-				return
-			case now := <-tick.C:
-				_ = os.Chtimes(path, now, now) // an unheard beat is told where it is missed
-			}
-		}
-	})
-	return func() {
-		close(end)
-		beating.Wait()
-	}, nil
+	return periodically(every, func() bool {
+		now := time.Now()
+		_ = os.Chtimes(path, now, now) // an unheard beat is told where it is missed
+		return true
+	}), nil
 }
 
 // hearPulse reports, whenever it is asked, whether the file at path was touched within patience. Without a path nobody

@@ -16,7 +16,8 @@ import (
 )
 
 // Open connects to the database that a name of the driver (user:password@tcp(host:3306)/database) or a mysql:// URL
-// names, or says why it cannot. The pool has at most 16 connections. Give the server innodb_flush_log_at_trx_commit=1 for commits that survive a power failure.
+// names, or says why it cannot. The pool has at most 16 connections. Give the server innodb_flush_log_at_trx_commit=1
+// for commits that survive a power failure.
 func Open(ctx context.Context, dsn string) (*sql.DB, error) {
 	config, err := parse(dsn)
 	if err != nil {
