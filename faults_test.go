@@ -37,7 +37,7 @@ func TestFaultsAreTested(t *testing.T) {
 func TestTestedFaultsAreListed(t *testing.T) {
 	doc, err := os.ReadFile("docs/faults.md")
 	require.NoError(t, err)
-	for _, dir := range []string{"job", "middleware", "pooljob", "queue/queuetest", "queue/conformance"} {
+	for _, dir := range []string{"job", "middleware", "pooljob", "queue/queuetest", "test/conformance"} {
 		for _, m := range regexp.MustCompile(`(?:func |\{")([^"\n(]+_Row\d+)\b`).FindAllStringSubmatch(sourcesIn(t, dir), -1) {
 			assert.Contains(t, string(doc), "`"+m[1]+"` ("+dir+")")
 		}

@@ -1,4 +1,4 @@
-module github.com/taskd-go/task/queue/conformance
+module github.com/taskd-go/task/test
 
 go 1.26.0
 
@@ -11,6 +11,8 @@ require (
 	github.com/taskd-go/task/queue/mysql v0.0.0
 	github.com/taskd-go/task/queue/postgres v0.0.0
 	github.com/taskd-go/task/queue/sqlite v0.0.0
+	github.com/ugorji/go/codec v1.3.2
+	golang.org/x/sys v0.50.0
 	pgregory.net/rapid v1.3.0
 )
 
@@ -32,7 +34,6 @@ require (
 	go.uber.org/multierr v1.11.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	golang.org/x/sync v0.25.0 // indirect
-	golang.org/x/sys v0.50.0 // indirect
 	golang.org/x/text v0.44.0 // indirect
 	modernc.org/libc v1.80.2 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
