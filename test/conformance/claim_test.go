@@ -37,7 +37,7 @@ var shapes = map[string]string{
 // TestClaimVectors shows of each shape, in two sessions over one ready row, what the vectors say of it: why the claim
 // of this package is as it is.
 func TestClaimVectors(t *testing.T) {
-	data, err := os.ReadFile("../queuetest/testdata/db_queue_claim_sql.json")
+	data, err := os.ReadFile("../../queue/queuetest/testdata/db_queue_claim_sql.json")
 	require.NoError(t, err)
 	var vectors struct {
 		Cases []struct {
