@@ -69,10 +69,10 @@ require (
 	github.com/riverqueue/river/riverdriver/riverpgxv5 v0.51.2
 	github.com/riverqueue/river/riverdriver/riversqlite v0.51.2
 	github.com/sirupsen/logrus v1.9.4 // indirect
-	github.com/taskd-go/task/queue/migrate v0.0.0
-	github.com/taskd-go/task/queue/mysql v0.0.0
-	github.com/taskd-go/task/queue/postgres v0.0.0
-	github.com/taskd-go/task/queue/sqlite v0.0.0
+	github.com/taskd-go/task/queue/sqlqueue/migrate v0.0.0
+	github.com/taskd-go/task/queue/sqlqueue/mysql v0.0.0
+	github.com/taskd-go/task/queue/sqlqueue/postgres v0.0.0
+	github.com/taskd-go/task/queue/sqlqueue/sqlite v0.0.0
 	github.com/vmihailenco/msgpack/v5 v5.4.1 // indirect
 	github.com/vmihailenco/tagparser/v2 v2.0.0 // indirect
 	github.com/zeebo/errs v1.2.2 // indirect

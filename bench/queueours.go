@@ -8,10 +8,10 @@ import (
 
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
-	"github.com/taskd-go/task/queue/migrate"
-	"github.com/taskd-go/task/queue/mysql"
-	"github.com/taskd-go/task/queue/postgres"
-	"github.com/taskd-go/task/queue/sqlite"
+	"github.com/taskd-go/task/queue/sqlqueue/migrate"
+	"github.com/taskd-go/task/queue/sqlqueue/mysql"
+	"github.com/taskd-go/task/queue/sqlqueue/postgres"
+	"github.com/taskd-go/task/queue/sqlqueue/sqlite"
 )
 
 func (queueJob) JobType() string              { return "nothing" }

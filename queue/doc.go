@@ -8,7 +8,7 @@
 //	reg, err := job.NewRegistry(queue.HandlerFor[SendWelcomeMail]())
 //	err = queue.NewWorker(q, reg, queue.Concurrency(10)).Work(ctx, 0)
 //
-// The tables come from [Migrations]; queue/migrate applies them. docs/tables.md describes them for other languages,
+// The tables come from [Migrations]; queue/sqlqueue/migrate applies them. docs/tables.md describes them for other languages,
 // in which one INSERT of queue and payload pushes a job.
 //
 // # What is promised

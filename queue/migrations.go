@@ -12,7 +12,7 @@ import (
 var migrationFiles embed.FS
 
 // Migrations are the SQL files that make the queue's tables, in the order of their names, with the names of t in
-// them. Their comments are those of goose, which queue/migrate uses; another tool may read the part between
+// them. Their comments are those of goose, which queue/sqlqueue/migrate uses; another tool may read the part between
 // "+goose Up" and "+goose Down". For a Dialect or Tables that New refuses, opening a file gives that error.
 func Migrations(d Dialect, t Tables) fs.FS {
 	n, err := t.names()

@@ -66,7 +66,7 @@ func ReadFrom(db *sql.DB) Option { return func(o *options) { o.readers = db } }
 func Clock(expr string) Option { return func(o *options) { o.clock = expr } }
 
 // NotifyOn lets pushes to PostgreSQL tell a LISTEN channel of it, with the queue's name and at most once in 100 ms for
-// each queue, outside of transactions and inside; queue/postgres listens there. Other databases have no such thing.
+// each queue, outside of transactions and inside; queue/sqlqueue/postgres listens there. Other databases have no such thing.
 func NotifyOn(channel string) Option { return func(o *options) { o.channel = channel } }
 
 // WithLogger is where the queue writes what it cannot return; without it slog.Default().
@@ -75,7 +75,7 @@ func WithLogger(l *slog.Logger) Option { return func(o *options) { o.logger = l 
 // New is the queue in db. It does no I/O: a database without the tables shows at the first call, as ErrSchema.
 //
 // With SQLite db must have one connection, transactions that begin with BEGIN IMMEDIATE, and a busy time-out where other
-// processes have the file open, as queue/sqlite opens it.
+// processes have the file open, as queue/sqlqueue/sqlite opens it.
 func New(db *sql.DB, d Dialect, opts ...Option) (*Queue, error) {
 	q := &Queue{options: newOptions(opts), db: db, d: d.impl()}
 	if db == nil {

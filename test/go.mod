@@ -7,10 +7,10 @@ require (
 	github.com/jackc/pgx/v5 v5.13.0
 	github.com/stretchr/testify v1.12.1
 	github.com/taskd-go/task v0.0.0
-	github.com/taskd-go/task/queue/migrate v0.0.0
-	github.com/taskd-go/task/queue/mysql v0.0.0
-	github.com/taskd-go/task/queue/postgres v0.0.0
-	github.com/taskd-go/task/queue/sqlite v0.0.0
+	github.com/taskd-go/task/queue/sqlqueue/migrate v0.0.0
+	github.com/taskd-go/task/queue/sqlqueue/mysql v0.0.0
+	github.com/taskd-go/task/queue/sqlqueue/postgres v0.0.0
+	github.com/taskd-go/task/queue/sqlqueue/sqlite v0.0.0
 	github.com/ugorji/go/codec v1.3.2
 	golang.org/x/sys v0.50.0
 	pgregory.net/rapid v1.3.0

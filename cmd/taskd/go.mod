@@ -7,10 +7,10 @@ require (
 	github.com/spf13/pflag v1.0.10
 	github.com/stretchr/testify v1.12.1
 	github.com/taskd-go/task v0.0.0
-	github.com/taskd-go/task/queue/migrate v0.0.0
-	github.com/taskd-go/task/queue/mysql v0.0.0
-	github.com/taskd-go/task/queue/postgres v0.0.0
-	github.com/taskd-go/task/queue/sqlite v0.0.0
+	github.com/taskd-go/task/queue/sqlqueue/migrate v0.0.0
+	github.com/taskd-go/task/queue/sqlqueue/mysql v0.0.0
+	github.com/taskd-go/task/queue/sqlqueue/postgres v0.0.0
+	github.com/taskd-go/task/queue/sqlqueue/sqlite v0.0.0
 	golang.org/x/term v0.48.0
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
-	"github.com/taskd-go/task/queue/migrate"
+	"github.com/taskd-go/task/queue/sqlqueue/migrate"
 )
 
 // A plot is tables of their own, with jobs in them and workers that are killed.

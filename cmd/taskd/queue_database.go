@@ -17,10 +17,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/taskd-go/task/queue"
-	"github.com/taskd-go/task/queue/migrate"
-	"github.com/taskd-go/task/queue/mysql"
-	"github.com/taskd-go/task/queue/postgres"
-	"github.com/taskd-go/task/queue/sqlite"
+	"github.com/taskd-go/task/queue/sqlqueue/migrate"
+	"github.com/taskd-go/task/queue/sqlqueue/mysql"
+	"github.com/taskd-go/task/queue/sqlqueue/postgres"
+	"github.com/taskd-go/task/queue/sqlqueue/sqlite"
 )
 
 // A target says which database is meant.

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/taskd-go/task/queue/sqlite"
+	"github.com/taskd-go/task/queue/sqlqueue/sqlite"
 )
 
 func TestRetryingSomeDoesNotStopAtAnUnknownOne(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task/queue"
-	"github.com/taskd-go/task/queue/postgres"
 	"github.com/taskd-go/task/queue/queuetest"
+	"github.com/taskd-go/task/queue/sqlqueue/postgres"
 )
 
 // Prepared statements and parameters of sessions fail behind PgBouncer. Here the whole suite passes through one in

@@ -16,7 +16,7 @@ import (
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
 	"github.com/taskd-go/task/queue/queuetest"
-	"github.com/taskd-go/task/queue/sqlite"
+	"github.com/taskd-go/task/queue/sqlqueue/sqlite"
 )
 
 const freeRow = "reserved_token IS NULL AND available_at <= 1"

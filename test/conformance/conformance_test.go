@@ -12,11 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task/queue"
-	"github.com/taskd-go/task/queue/migrate"
-	"github.com/taskd-go/task/queue/mysql"
-	"github.com/taskd-go/task/queue/postgres"
 	"github.com/taskd-go/task/queue/queuetest"
-	"github.com/taskd-go/task/queue/sqlite"
+	"github.com/taskd-go/task/queue/sqlqueue/migrate"
+	"github.com/taskd-go/task/queue/sqlqueue/mysql"
+	"github.com/taskd-go/task/queue/sqlqueue/postgres"
+	"github.com/taskd-go/task/queue/sqlqueue/sqlite"
 )
 
 func TestSQLite(t *testing.T)     { queuetest.Run(t, openSQLite(t)) }

@@ -15,10 +15,10 @@ import (
 	"github.com/taskd-go/task"
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
-	"github.com/taskd-go/task/queue/mysql"
-	"github.com/taskd-go/task/queue/postgres"
 	"github.com/taskd-go/task/queue/queuetest"
-	"github.com/taskd-go/task/queue/sqlite"
+	"github.com/taskd-go/task/queue/sqlqueue/mysql"
+	"github.com/taskd-go/task/queue/sqlqueue/postgres"
+	"github.com/taskd-go/task/queue/sqlqueue/sqlite"
 )
 
 // What a copy of the test binary shall do, and in which database.

@@ -28,8 +28,8 @@ import (
 
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
-	"github.com/taskd-go/task/queue/migrate"
-	"github.com/taskd-go/task/queue/sqlite"
+	"github.com/taskd-go/task/queue/sqlqueue/migrate"
+	"github.com/taskd-go/task/queue/sqlqueue/sqlite"
 )
 `
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/taskd-go/task/queue"
 	"github.com/taskd-go/task/queue/queuetest"
-	"github.com/taskd-go/task/queue/sqlite"
+	"github.com/taskd-go/task/queue/sqlqueue/sqlite"
 )
 
 // TestSQLiteWakerSeesOthersWrite is a waker by itself: a worker would find the job in the end without it.

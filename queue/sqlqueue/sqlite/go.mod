@@ -1,4 +1,4 @@
-module github.com/taskd-go/task/queue/sqlite
+module github.com/taskd-go/task/queue/sqlqueue/sqlite
 
 go 1.26.0
 

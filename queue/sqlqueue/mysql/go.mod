@@ -1,4 +1,4 @@
-module github.com/taskd-go/task/queue/mysql
+module github.com/taskd-go/task/queue/sqlqueue/mysql
 
 go 1.26.0
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/taskd-go/task/queue/sqlite"
+	"github.com/taskd-go/task/queue/sqlqueue/sqlite"
 )
 
 func TestAPathThatIsNoFileIsRefused(t *testing.T) {

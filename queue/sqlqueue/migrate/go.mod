@@ -1,4 +1,4 @@
-module github.com/taskd-go/task/queue/migrate
+module github.com/taskd-go/task/queue/sqlqueue/migrate
 
 go 1.26.0
 

@@ -1,4 +1,4 @@
-module github.com/taskd-go/task/queue/postgres
+module github.com/taskd-go/task/queue/sqlqueue/postgres
 
 go 1.26.0
 
