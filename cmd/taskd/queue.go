@@ -45,7 +45,7 @@ func newQueue(file *configFile) *cobra.Command {
 	}
 	at.addFlags(cmd.PersistentFlags())
 	cmd.AddCommand(newWork(&at), newPush(&at), newSize(&at), newClear(&at), newList(&at), newInspect(&at), newFailed(&at),
-		newRetry(&at), newPrune(&at), newPause(&at), newResume(&at), newRestart(&at), newCancel(&at), newMigrate(&at), newQueueChaos(&at), newChaosWorker(&at))
+		newRetry(&at), newPrune(&at), newPause(&at), newResume(&at), newRestart(&at), newCancel(&at), newMigrate(&at))
 	return cmd
 }
 

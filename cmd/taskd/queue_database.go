@@ -101,7 +101,6 @@ func (at *target) find(settings queue.Config) (dsn, by string, err error) {
 type source struct {
 	dsn, by string // by: who said so
 	tables  queue.Tables
-	wrap    func(*sql.DB) *sql.DB // what is written goes through it; nil: it goes straight
 }
 
 // open connects, and brings the tables up to date.
@@ -198,10 +197,8 @@ func (s source) openSQLite(ctx context.Context, path string) (*database, error) 
 	if err != nil {
 		return nil, err
 	}
-	opened, waker := *db, db.Waker()
-	db.Write = s.wrapped(db.Write)
 	q, err := db.Queue(queue.WithTables(s.tables))
-	return &database{queue: q, waker: waker, sql: opened.Write, dialect: queue.SQLite, tables: s.tables, close: opened.Close}, err
+	return &database{queue: q, waker: db.Waker(), sql: db.Write, dialect: queue.SQLite, tables: s.tables, close: db.Close}, err
 }
 
 func (s source) openPostgres(ctx context.Context) (*database, error) {
@@ -209,10 +206,8 @@ func (s source) openPostgres(ctx context.Context) (*database, error) {
 	if err != nil {
 		return nil, err
 	}
-	opened := *db
-	db.SQL = s.wrapped(db.SQL)
 	q, err := db.Queue(s.tables)
-	return &database{queue: q, waker: db.Waker(s.tables), sql: opened.SQL, dialect: queue.PostgreSQL, tables: s.tables, close: opened.Close}, err
+	return &database{queue: q, waker: db.Waker(s.tables), sql: db.SQL, dialect: queue.PostgreSQL, tables: s.tables, close: db.Close}, err
 }
 
 func (s source) openMySQL(ctx context.Context) (*database, error) {
@@ -220,16 +215,8 @@ func (s source) openMySQL(ctx context.Context) (*database, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, err := mysql.Queue(s.wrapped(db), queue.WithTables(s.tables))
+	q, err := mysql.Queue(db, queue.WithTables(s.tables))
 	return &database{queue: q, sql: db, dialect: queue.MySQL, tables: s.tables, close: db.Close}, err
-}
-
-// wrapped is db for what is written. Closing db is enough: what is around it holds nothing.
-func (s source) wrapped(db *sql.DB) *sql.DB {
-	if s.wrap == nil {
-		return db
-	}
-	return s.wrap(db)
 }
 
 // migrated applies what the database lacks. Where two do so at once, one can fail for the other's sake; it

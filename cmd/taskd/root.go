@@ -77,21 +77,6 @@ func newRoot() (root *cobra.Command, started *bool) {
 		},
 	}
 	file.addFlag(root.PersistentFlags())
-	root.AddCommand(newDemo(), newServe(), newCall(), newAsync(), newStatus(), newQueue(&file), newChaos(), newGuard())
-	root.AddCommand(&cobra.Command{
-		Use:   "testing",
-		Short: "How to put a pool and a queue under stress",
-		Long: `taskd chaos loads a pool with calls while its workers are killed, stopped,
-terminated and fed with garbage, and checks that every answer was true:
-
-  taskd chaos --duration 60s --workers 4 --seed 1
-
-taskd queue chaos kills workers, processes of their pools and database servers at each step of
-a job's life, and checks that no job is lost, and none runs again without a reason:
-
-  taskd queue chaos --duration 60s --seed 1
-
-"taskd chaos --help" and "taskd queue chaos --help" say more.`,
-	})
+	root.AddCommand(newDemo(), newServe(), newCall(), newAsync(), newStatus(), newQueue(&file), newGuard())
 	return root, started
 }

@@ -89,11 +89,6 @@ func TestWrongUsageIsOneSentenceAndStartsNothing(t *testing.T) {
 		"a filter without all":        {[]string{"queue", "retry", "1", "--type", "exec"}, "--type needs --all"},
 		"a rate of NaN":               {[]string{"queue", "retry", "--all", "--rate", "NaN"}, "at least 0"},
 		"a time that is none":         {[]string{"queue", "failed", "--since", "yesterday"}, "want a time such as"},
-		"chaos on no such database":   {[]string{"queue", "chaos", "--on", "oracle"}, "want some of sqlite, postgres, mariadb"},
-		"chaos on two sides":          {[]string{"queue", "chaos", "--on", "sqlite", "--dsn", "sqlite:x.db"}, "--on is for databases"},
-		"chaos without workers":       {[]string{"queue", "chaos", "--workers", "0"}, "from 1 to 16"},
-		"chaos for a negative time":   {[]string{"queue", "chaos", "--duration", "-1s"}, "0 or more"},
-		"a chaos worker by hand":      {[]string{"queue", "chaos-worker", "{}"}, "a part of taskd queue chaos"},
 		"pruning without an age":      {[]string{"queue", "prune"}, "want --older-than"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,13 +133,6 @@ func TestHelpNamesEveryExitCode(t *testing.T) {
 	for _, code := range []string{"\n  0 ", "\n  1 ", "\n  2 ", "\n  3 ", "\n  4 ", "\n  5 ", "\n  6 ", "\n  130 "} {
 		assert.Contains(t, help, code)
 	}
-}
-
-func TestChaosIsFoundUnderTestingOnly(t *testing.T) {
-	assert.NotContains(t, helpOf(t, "--help"), "chaos")
-	assert.NotContains(t, helpOf(t, "queue", "--help"), "chaos")
-	assert.Contains(t, helpOf(t, "help", "testing"), "taskd chaos")
-	assert.Contains(t, helpOf(t, "help", "testing"), "taskd queue chaos")
 }
 
 func TestShellsCompleteTheBuiltInTasks(t *testing.T) {

@@ -1,4 +1,4 @@
-package main
+package pool
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/chaos/internal/cli"
 )
 
 // A stressor is what the task chaos takes.
@@ -112,7 +113,7 @@ func (c *caller) run(ctx context.Context) []answer {
 		v := c.call(c.next)
 		c.answers = append(c.answers, answer{c.next, v})
 		if v.status == task.ErrProcessBusy {
-			pause(ctx, time.Millisecond) // no worker is there just now
+			cli.Pause(ctx, time.Millisecond) // no worker is there just now
 		}
 	}
 	return c.answers
@@ -175,14 +176,4 @@ func judge(err error, success claim) verdict {
 	}
 	v.late = errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
 	return v
-}
-
-// pause waits for d or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

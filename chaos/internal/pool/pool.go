@@ -1,4 +1,4 @@
-package main
+package pool
 
 import (
 	"context"
@@ -15,15 +15,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/chaos/internal/cli"
 )
 
-func newChaos() *cobra.Command {
-	c := chaos{duration: time.Minute, cfg: task.Config{ServerName: "taskd-chaos", WorkerNum: 4}}
+// NewCommand returns the command chaos pool.
+func NewCommand() *cobra.Command {
+	c := chaos{duration: time.Minute, cfg: task.Config{ServerName: "chaos", WorkerNum: 4}}
 	verbose := false
 	cmd := &cobra.Command{
-		Use:    "chaos",
-		Hidden: true,
-		Short:  "Put a pool under stress and check its answers",
+		Use:   "pool",
+		Short: "Put a pool under stress and check its answers",
 		Long: `Chaos runs a pool of its own and loads it with mixed calls while its workers are
 killed, stopped and continued, terminated, reloaded and fed with garbage, and
 their socket files are removed. Each task leaves a marker when it begins. In the
@@ -36,8 +37,8 @@ end chaos prints what the calls were answered, and checks:
 
 It exits with 1 when anything is off. It also prints which share of the calls that
 were lost with their worker was answered "may have run" and never ran; it should be under 2 %.`,
-		Example: `  taskd chaos --duration 60s --workers 4 --seed 1`,
-		Args:    noArguments,
+		Example: `  go run ./chaos pool --duration 60s --workers 4 --seed 1`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.out = cmd.OutOrStdout()
 			c.task = task.Define("chaos", new(stressed).run)
@@ -48,8 +49,8 @@ were lost with their worker was answered "may have run" and never ran; it should
 		},
 	}
 	flags := cmd.Flags()
-	flags.Var(duration{&c.duration, positive}, "duration", "how long the faults go on")
-	flags.Var(count{&c.cfg.WorkerNum, 1, 512}, "workers", "worker processes, 1 to 512")
+	flags.Var(cli.Duration{P: &c.duration, NotZero: true}, "duration", "how long the faults go on")
+	flags.Var(cli.Count{P: &c.cfg.WorkerNum, Min: 1, Max: 512}, "workers", "worker processes, 1 to 512")
 	flags.Uint64Var(&c.seed, "seed", 1, "seed of the calls and of the faults")
 	flags.BoolVar(&verbose, "verbose", false, "print the pool's log and the workers' output")
 	return cmd
@@ -71,9 +72,9 @@ type chaos struct {
 // run does everything. A worker process does not come further than RunIfWorker.
 func (c *chaos) run(ctx context.Context) (err error) {
 	task.RunIfWorker(c.cfg)
-	first, second, stop := twoSignals(ctx)
+	first, second, stop := cli.TwoSignals(ctx)
 	defer stop()
-	if c.cfg.TempDir, err = shortTempDir(); err != nil {
+	if c.cfg.TempDir, err = cli.TempDir(); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(c.cfg.TempDir)) }()
@@ -88,7 +89,7 @@ func (c *chaos) run(ctx context.Context) (err error) {
 		return err
 	}
 
-	fmt.Fprintf(c.out, "%s, %s, seed %d\n", c.duration, plural(c.cfg.WorkerNum, "worker"), c.seed)
+	fmt.Fprintf(c.out, "%s, %s, seed %d\n", c.duration, workers(c.cfg.WorkerNum), c.seed)
 	faults, calls := c.storm(first)
 	if first.Err() == nil {
 		c.checkBalance(first)
@@ -98,7 +99,7 @@ func (c *chaos) run(ctx context.Context) (err error) {
 		c.offf("shutdown: %v", err)
 	}
 	if first.Err() != nil {
-		return &exitError{code: exitInterrupted, err: errors.New("interrupted")}
+		return cli.Interrupted()
 	}
 	faults.report(c)
 	calls.report(c)
@@ -126,6 +127,14 @@ func (c *chaos) storm(ctx context.Context) (*faults, *tally) {
 	}
 	all.Wait()
 	return f, calls
+}
+
+// workers returns n with its noun.
+func workers(n int) string {
+	if n == 1 {
+		return "1 worker"
+	}
+	return fmt.Sprintf("%d workers", n)
 }
 
 func (c *chaos) offf(format string, args ...any) {
@@ -170,7 +179,9 @@ func (c *chaos) checkBalance(ctx context.Context) {
 		sum.Accepted, sum.Success, sum.Fail, sum.Lost, sum.Running, sum.Restarts)
 	if sum.Accepted != sum.Success+sum.Fail+sum.Lost || sum.Running != 0 {
 		c.offf("the counters do not add up")
-		_ = printRows(c.out, c.pool.Status())
+		for _, r := range c.pool.Status() {
+			fmt.Fprintf(c.out, "  %+v\n", r)
+		}
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package queue
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/taskd-go/task/chaos/internal/cli"
 )
 
 const (
@@ -60,7 +62,7 @@ func (s *storm) pushAll(ctx context.Context) {
 	for i := 0; ctx.Err() == nil; {
 		live, err := s.look(ctx)
 		if err != nil || live >= stormBacklog {
-			pause(ctx, 50*time.Millisecond)
+			cli.Pause(ctx, 50*time.Millisecond)
 			continue
 		}
 		for range 10 {
@@ -75,7 +77,7 @@ func (s *storm) pushAll(ctx context.Context) {
 
 // kills does harm until ctx ends.
 func (s *storm) kills(ctx context.Context) error {
-	for pause(ctx, s.wait()); ctx.Err() == nil; pause(ctx, s.wait()) {
+	for cli.Pause(ctx, s.wait()); ctx.Err() == nil; cli.Pause(ctx, s.wait()) {
 		if s.ground.server != nil && time.Since(s.struck) > serverRest {
 			if err := s.killServer(context.WithoutCancel(ctx)); err != nil {
 				return err

@@ -1,4 +1,4 @@
-package main
+package pool
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/chaos/internal/cli"
 )
 
 // faultPause is the mean time between two faults: 600 in a minute.
@@ -69,7 +70,7 @@ func (f *faults) run(ctx context.Context) {
 		if !errors.Is(err, errLater) {
 			f.record(kind.name, err)
 		}
-		pause(ctx, time.Duration(f.random.Int64N(int64(2*faultPause))))
+		cli.Pause(ctx, time.Duration(f.random.Int64N(int64(2*faultPause))))
 	}
 	f.later.Wait()
 }
@@ -112,20 +113,7 @@ func (f *faults) signal(sig syscall.Signal) error {
 	if err != nil {
 		return err
 	}
-	return send(w.PID, sig)
-}
-
-// send signals a process; that it has just ended is no failure.
-func send(pid int, sig syscall.Signal) error {
-	p, err := os.FindProcess(pid)
-	if err != nil {
-		return err
-	}
-	defer p.Release()
-	if err := p.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return err
-	}
-	return nil
+	return cli.Signal(w.PID, sig)
 }
 
 // stop stops a worker for a while.
@@ -134,13 +122,13 @@ func (f *faults) stop(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := send(w.PID, syscall.SIGSTOP); err != nil {
+	if err := cli.Signal(w.PID, syscall.SIGSTOP); err != nil {
 		return err
 	}
 	d := time.Duration(f.random.IntN(300)) * time.Millisecond
 	f.later.Go(func() {
-		pause(context.Background(), d)
-		f.record("stopped and continued", send(w.PID, syscall.SIGCONT))
+		cli.Pause(context.Background(), d)
+		f.record("stopped and continued", cli.Signal(w.PID, syscall.SIGCONT))
 	})
 	return errLater
 }
@@ -195,7 +183,7 @@ func (f *faults) garbage(context.Context) error {
 		defer conn.Close()
 		_ = conn.SetDeadline(time.Now().Add(2 * time.Second))
 		_, _ = conn.Write(bytes) // the worker may have closed it already
-		pause(context.Background(), hold)
+		cli.Pause(context.Background(), hold)
 	})
 	return nil
 }

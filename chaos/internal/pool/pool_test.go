@@ -1,22 +1,27 @@
-package main
+package pool
 
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/chaos/internal/clitest"
 )
+
+func TestMain(m *testing.M) { clitest.Main(m, NewCommand()) }
 
 // Chaos: random kill -9, -STOP, -TERM of workers under load, then 1,000 calls
 // all succeed and every slot ran some.
 func TestChaosEndsWell_Row28(t *testing.T) {
-	code, stdout, stderr := taskd(t, t.TempDir(), "chaos", "--duration", "2s", "--workers", "2", "--seed", "7")
+	code, stdout, stderr := clitest.Run(t, time.Minute, t.TempDir(), "pool", "--duration", "2s", "--workers", "2", "--seed", "7")
 	assert.Zero(t, code, stdout+stderr)
 	assert.Contains(t, stdout, "afterwards: 1000 of 1000 calls succeeded")
 	assert.Contains(t, stdout, "all is well")
@@ -51,7 +56,7 @@ func TestAnswersAreHeldAgainstTheirMarkers(t *testing.T) {
 		"may have run, late, never ran": {answer{4, verdict{task.ErrSockTimeout, mayHaveRun, true}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c2 := &chaos{out: &bounded{}, markers: m}
+			c2 := &chaos{out: io.Discard, markers: m}
 			calls := new(tally)
 			calls.add([]answer{c.answer})
 			calls.report(c2)

@@ -1,6 +1,7 @@
-package main
+package queue
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -13,15 +14,19 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/taskd-go/task/chaos/internal/cli"
+	"github.com/taskd-go/task/chaos/internal/clitest"
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
 )
+
+func TestMain(m *testing.M) { clitest.Main(m, NewCommand(), NewWorkerCommand()) }
 
 // runChaos runs the matrix and returns its table.
 func runChaos(t *testing.T, args ...string) chaosTable {
 	t.Helper()
 	dir := t.TempDir()
-	code, stdout, stderr := taskd(t, dir, append([]string{"queue", "chaos", "--json"}, args...)...)
+	code, stdout, stderr := clitest.Run(t, time.Minute, dir, append([]string{"queue", "--json"}, args...)...)
 	require.Zero(t, code, stdout+stderr)
 	var tables []chaosTable
 	require.NoError(t, json.Unmarshal([]byte(stdout), &tables), stdout)
@@ -66,7 +71,7 @@ func TestKillsOfServersLoseNothing(t *testing.T) {
 	for _, kind := range []string{kindPostgres, kindMariaDB} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			code, stdout, stderr := taskd(t, t.TempDir(), "queue", "chaos", "--json", "--on", kind, "--duration", "0", "--jobs", "2")
+			code, stdout, stderr := clitest.Run(t, time.Minute, t.TempDir(), "queue", "--json", "--on", kind, "--duration", "0", "--jobs", "2")
 			var tables []chaosTable
 			require.NoError(t, json.Unmarshal([]byte(stdout), &tables), stdout+stderr)
 			if len(tables[0].Rows) == 0 {
@@ -85,28 +90,58 @@ func TestAMissingServerProgramIsNoFailure(t *testing.T) {
 }
 
 func TestRandomKillsLoseNothing(t *testing.T) {
-	j := newJobs(t)
-	id := j.push("true")
-	table := runChaos(t, "--dsn", j.dsn, "--duration", "2s", "--jobs", "2", "--workers", "2")
+	at := source{dsn: "sqlite:" + filepath.Join(t.TempDir(), "queue.db")}
+	db, err := at.open(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { db.Close() })
+	id, err := db.queue.Push(t.Context(), idle{})
+	require.NoError(t, err)
+	table := runChaos(t, "--dsn", at.dsn, "--duration", "2s", "--jobs", "2", "--workers", "2")
 	storm := table.Rows[len(table.Rows)-1]
 	assert.Equal(t, "at random", storm.Step)
 	assert.Positive(t, storm.Kills)
 	assert.Positive(t, storm.Jobs)
 	assert.Empty(t, storm.Off)
 	assert.Len(t, table.Skipped, 1)
-	assert.Zero(t, j.inspect(id).Job.Attempts, "the operator's own job is as it was")
-	assert.Equal(t, 5, j.tablesOf(), "its own tables are gone")
+	info, err := db.queue.Inspect(t.Context(), id)
+	require.NoError(t, err)
+	assert.Zero(t, info.Job.Attempts, "the operator's own job is as it was")
+	assert.Equal(t, 5, tablesOf(t, db), "its own tables are gone")
 }
 
+// An idle job is only pushed.
+type idle struct{}
+
+func (idle) JobType() string              { return "idle" }
+func (idle) Handle(context.Context) error { return nil }
+
 // tablesOf counts the tables of the queue, goose's apart, of every prefix.
-func (j *jobs) tablesOf() (n int) {
-	j.t.Helper()
-	db, err := source{dsn: j.dsn}.connect(j.t.Context())
-	require.NoError(j.t, err)
-	defer db.Close()
-	row := db.sql.QueryRowContext(j.t.Context(), "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE '%queue_migrations'")
-	require.NoError(j.t, row.Scan(&n))
+func tablesOf(t *testing.T, db *database) (n int) {
+	t.Helper()
+	row := db.sql.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE '%queue_migrations'")
+	require.NoError(t, row.Scan(&n))
 	return n
+}
+
+func TestWrongUsageIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no such database": {[]string{"queue", "--on", "oracle"}, "want some of sqlite, postgres, mariadb"},
+		"on two sides":     {[]string{"queue", "--on", "sqlite", "--dsn", "sqlite:x.db"}, "--on is for databases"},
+		"without workers":  {[]string{"queue", "--workers", "0"}, "from 1 to 16"},
+		"a negative time":  {[]string{"queue", "--duration", "-1s"}, "0 or more"},
+		"a wrong dsn":      {[]string{"queue", "--dsn", "oracle://x"}, "want sqlite:"},
+		"a worker by hand": {[]string{chaosWorkerName, "{}"}, "a part of chaos queue"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, stdout, stderr := clitest.Run(t, time.Minute, t.TempDir(), c.args...)
+			assert.Equal(t, cli.ExitUsage, code)
+			assert.Empty(t, stdout)
+			assert.Contains(t, stderr, c.want)
+		})
+	}
 }
 
 // A court is a plot of one job, for the judgement alone.

@@ -1,4 +1,4 @@
-package main
+package queue
 
 import (
 	"context"
@@ -14,14 +14,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/chaos/internal/cli"
 	"github.com/taskd-go/task/internal/sqlhook"
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/pooljob"
 	"github.com/taskd-go/task/queue"
 )
 
-// chaosWorkerName is the hidden command that is a worker of chaos.
-const chaosWorkerName = "chaos-worker"
+// The hidden command that is a worker of chaos, and the variable with the database that it works on, which may hold a
+// password.
+const (
+	chaosWorkerName = "queue-worker"
+	dsnVariable     = "CHAOS_DSN"
+)
 
 const (
 	shortLease = 2 * time.Second        // what a killed worker's jobs wait for …
@@ -50,7 +55,8 @@ type chaosWorker struct {
 	step    chaosStep
 }
 
-func newChaosWorker(at *target) *cobra.Command {
+// NewWorkerCommand returns the hidden command that runs a worker process of chaos queue.
+func NewWorkerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    chaosWorkerName + " JSON",
 		Hidden: true,
@@ -58,11 +64,11 @@ func newChaosWorker(at *target) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w := &chaosWorker{}
 			if err := json.Unmarshal([]byte(args[0]), w); err != nil || w.Name == "" {
-				return usagef("%s is a part of taskd queue chaos", chaosWorkerName)
+				return cli.Usagef("%s is a part of chaos queue", chaosWorkerName)
 			}
 			w.effects.dir = w.Dir
 			w.step, _ = stepNamed(w.Step)
-			return w.run(cmd.Context(), at)
+			return w.run(cmd.Context(), os.Getenv(dsnVariable))
 		},
 	}
 }
@@ -78,7 +84,7 @@ func (w *chaosWorker) pool() task.Config {
 }
 
 // run works until SIGTERM, or until its parent is gone. Its pool's processes do not come further than RunIfWorker.
-func (w *chaosWorker) run(ctx context.Context, at *target) error {
+func (w *chaosWorker) run(ctx context.Context, dsn string) error {
 	handlers, err := job.NewRegistry(job.Typed(chaosType, w.handle))
 	if err != nil {
 		return err
@@ -87,11 +93,11 @@ func (w *chaosWorker) run(ctx context.Context, at *target) error {
 	task.RunIfWorker(cfg)
 	go func() { // the parent holds the other end
 		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(exitFailed)
+		os.Exit(cli.ExitFailed)
 	}()
-	first, _, stop := twoSignals(ctx)
+	first, _, stop := cli.TwoSignals(ctx)
 	defer stop()
-	db, err := w.open(first, at.dsn)
+	db, err := w.open(first, dsn)
 	if err != nil {
 		return err
 	}
@@ -118,7 +124,7 @@ func (w *chaosWorker) run(ctx context.Context, at *target) error {
 
 // open connects with the tables of this run. What is written stops at the step.
 func (w *chaosWorker) open(ctx context.Context, dsn string) (*database, error) {
-	at := source{dsn: dsn, by: variable(dsnFlag), tables: queue.Tables{Prefix: w.Prefix}}
+	at := source{dsn: dsn, tables: queue.Tables{Prefix: w.Prefix}}
 	if w.step.write != noWrite {
 		hooks := newPauser(w.step, at.tables, w.meet).hooks()
 		at.wrap = func(db *sql.DB) *sql.DB { return sqlhook.Wrap(db, hooks) }

@@ -1,4 +1,4 @@
-package main
+package queue
 
 import (
 	"bytes"
@@ -16,6 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/taskd-go/task/chaos/internal/cli"
 )
 
 // A server is a database server of our own, in a temporary folder, that may be killed.
@@ -110,7 +112,7 @@ func freePort() (string, error) {
 func newServer(name, account string) (*server, error) {
 	s := &server{name: name}
 	var err error
-	if s.dir, err = shortTempDir(); err != nil {
+	if s.dir, err = cli.TempDir(); err != nil {
 		return nil, err
 	}
 	if os.Geteuid() != 0 {
@@ -143,7 +145,7 @@ func (s *server) exec(argv ...string) *exec.Cmd {
 // setUp makes the files.
 func (s *server) setUp(argv ...string) error {
 	if out, err := s.exec(argv...).CombinedOutput(); err != nil {
-		return errors.Join(fmt.Errorf("%s: %w: %s", filepath.Base(argv[0]), err, cell(string(out), 500)), s.close())
+		return errors.Join(fmt.Errorf("%s: %w: %s", filepath.Base(argv[0]), err, cli.OneLine(string(out), 500)), s.close())
 	}
 	return nil
 }
@@ -165,9 +167,9 @@ func (s *server) start(ctx context.Context) error {
 		}
 		if ctx.Err() != nil {
 			s.kill()
-			return fmt.Errorf("%s does not answer: %s", s.name, cell(s.log.String(), 1000))
+			return fmt.Errorf("%s does not answer: %s", s.name, cli.OneLine(s.log.String(), 1000))
 		}
-		pause(ctx, 20*time.Millisecond)
+		cli.Pause(ctx, 20*time.Millisecond)
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package queue
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/taskd-go/task/chaos/internal/cli"
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
 	"github.com/taskd-go/task/queue/sqlqueue/migrate"
@@ -190,7 +191,7 @@ func (p *plot) drain(ctx context.Context) {
 			p.offf("%d jobs are still there %s after the last kill (%v)", live, drainLimit, err)
 			return
 		}
-		pause(ctx, lookPause)
+		cli.Pause(ctx, lookPause)
 	}
 }
 

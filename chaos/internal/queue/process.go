@@ -1,4 +1,4 @@
-package main
+package queue
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/chaos/internal/cli"
 )
 
 // A chaosProcess is a worker process of a plot.
@@ -38,12 +39,12 @@ func (p *plot) start(step string, jobs int) (*chaosProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	self, err := executable()
+	self, err := cli.Executable()
 	if err != nil {
 		return nil, err
 	}
-	w.cmd = exec.Command(self, "queue", chaosWorkerName, string(text))
-	w.cmd.Env = append(os.Environ(), variable("dsn")+"="+p.at.dsn, "TMPDIR="+p.dir)
+	w.cmd = exec.Command(self, chaosWorkerName, string(text))
+	w.cmd.Env = append(os.Environ(), dsnVariable+"="+p.at.dsn, "TMPDIR="+p.dir)
 	if p.verbose {
 		w.cmd.Stderr = os.Stderr
 	}
@@ -78,7 +79,7 @@ func (w *chaosProcess) stop(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for _, err := w.children(ctx); err != nil && ctx.Err() == nil; _, err = w.children(ctx) {
-		pause(ctx, 20*time.Millisecond)
+		cli.Pause(ctx, 20*time.Millisecond)
 	}
 	if err := w.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -90,7 +91,7 @@ func (w *chaosProcess) stop(ctx context.Context, limit time.Duration) error {
 		return fmt.Errorf("worker %s did not end within %s", w.spec.Name, limit)
 	}
 	w.stdin.Close()
-	if code := w.cmd.ProcessState.ExitCode(); code != exitOK {
+	if code := w.cmd.ProcessState.ExitCode(); code != cli.ExitOK {
 		return fmt.Errorf("worker %s ended with %s", w.spec.Name, w.cmd.ProcessState)
 	}
 	return nil
@@ -123,7 +124,7 @@ func (p *plot) killWorker(w *chaosProcess) {
 // killChild kills a process of a worker's pool and notes it.
 func (p *plot) killChild(w *chaosProcess, pid int) error {
 	defer p.strikes(kill{victim: victimChild, worker: w.spec.Name, pid: pid})()
-	return send(pid, syscall.SIGKILL)
+	return cli.Signal(pid, syscall.SIGKILL)
 }
 
 // stopLimit is how long a worker without jobs may take to end.

@@ -1,7 +1,8 @@
-package main
+package queue
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,9 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/taskd-go/task/chaos/internal/cli"
 )
 
-// A queueChaos is one run of taskd queue chaos.
+// A queueChaos is one run of chaos queue.
 type queueChaos struct {
 	duration time.Duration
 	seed     uint64
@@ -26,12 +29,13 @@ type queueChaos struct {
 	unclean error // what could not be removed
 }
 
-func newQueueChaos(at *target) *cobra.Command {
+// NewCommand returns the command chaos queue.
+func NewCommand() *cobra.Command {
+	var dsn string
 	c := &queueChaos{duration: time.Minute, jobs: 10, workers: 3, on: groundKinds}
 	cmd := &cobra.Command{
-		Use:    "chaos",
-		Hidden: true,
-		Short:  "Kill workers and databases at each step of a job, and count",
+		Use:   "queue",
+		Short: "Kill workers and databases at each step of a job, and count",
 		Long: fmt.Sprintf(`Chaos pushes jobs into tables of its own, runs them in worker processes of its own, each with a
 pool, and kills one kind of victim with SIGKILL at one step of a job's life:
 
@@ -59,21 +63,22 @@ kill the server. Without, it uses an SQLite file and servers of its own in tempo
 which it needs the programs of PostgreSQL and MariaDB; what is missing is skipped, and said.
 
 Exit codes: 0 nothing lost, everything explained, all accounts right; 1 something is off.`, maxChaosCrashes),
-		Example: `  taskd queue chaos
-  taskd queue chaos --on sqlite --duration 0
-  taskd queue chaos --dsn postgres://user:password@host/database --duration 30s --seed 7 --json`,
+		Example: `  go run ./chaos queue
+  go run ./chaos queue --on sqlite --duration 0
+  go run ./chaos queue --dsn postgres://user:password@host/database --duration 30s --seed 7 --json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd, at) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd, dsn) },
 	}
+	cmd.Flags().StringVar(&dsn, "dsn", "", "the database (default: databases of its own, see --on)")
 	c.addFlags(cmd.Flags())
 	return cmd
 }
 
 func (c *queueChaos) addFlags(flags *pflag.FlagSet) {
-	flags.Var(duration{&c.duration, notNegative}, "duration", "how long the random kills go on, on each database; 0: none")
+	flags.Var(cli.Duration{P: &c.duration}, "duration", "how long the random kills go on, on each database; 0: none")
 	flags.Uint64Var(&c.seed, "seed", 1, "seed of the random kills")
-	flags.Var(count{&c.jobs, 1, 1000}, "jobs", "jobs at each step")
-	flags.Var(count{&c.workers, 1, 16}, "workers", fmt.Sprintf("workers under the random kills, each with a pool of %d processes", chaosJobs))
+	flags.Var(cli.Count{P: &c.jobs, Min: 1, Max: 1000}, "jobs", "jobs at each step")
+	flags.Var(cli.Count{P: &c.workers, Min: 1, Max: 16}, "workers", fmt.Sprintf("workers under the random kills, each with a pool of %d processes", chaosJobs))
 	flags.Var(&c.on, "on", "databases of its own, sqlite, postgres, mariadb, with commas; not with --dsn")
 	flags.BoolVar(&c.json, "json", false, "print JSON")
 	flags.BoolVar(&c.verbose, "verbose", false, "print the workers' logs to standard error")
@@ -95,15 +100,12 @@ func (k *grounds) Set(s string) error {
 func (k *grounds) String() string { return strings.Join(*k, ",") }
 func (*grounds) Type() string     { return "names" }
 
-func (c *queueChaos) run(cmd *cobra.Command, at *target) (err error) {
-	given, err := at.source()
-	if err != nil {
-		return err
+func (c *queueChaos) run(cmd *cobra.Command, dsn string) (err error) {
+	given := source{dsn: dsn}
+	if dsn != "" && cmd.Flags().Changed("on") {
+		return cli.Usagef("--on is for databases of chaos' own; not with --dsn")
 	}
-	if given.dsn != "" && cmd.Flags().Changed("on") {
-		return usagef("--on is for databases of chaos' own; not with --dsn")
-	}
-	ctx, _, stop := twoSignals(cmd.Context())
+	ctx, _, stop := cli.TwoSignals(cmd.Context())
 	defer stop()
 	dir, remove, err := chaosDir()
 	if err != nil {
@@ -112,14 +114,14 @@ func (c *queueChaos) run(cmd *cobra.Command, at *target) (err error) {
 	defer func() { err = errors.Join(err, c.unclean, remove()) }()
 
 	choices := c.on
-	if given.dsn != "" {
+	if dsn != "" {
 		choices = grounds{kindGiven}
 	}
 	var tables []*chaosTable
 	for _, kind := range choices {
 		t, err := c.database(ctx, kind, given, dir)
 		if ctx.Err() != nil {
-			return &exitError{code: exitInterrupted, err: errors.New("interrupted")}
+			return cli.Interrupted()
 		}
 		if err != nil {
 			return err
@@ -136,7 +138,7 @@ func (c *queueChaos) run(cmd *cobra.Command, at *target) (err error) {
 // verdict is the end of a run.
 func (c *queueChaos) verdict(cmd *cobra.Command, tables []*chaosTable) error {
 	if c.json {
-		if err := writeJSON(cmd.OutOrStdout(), tables); err != nil {
+		if err := json.NewEncoder(cmd.OutOrStdout()).Encode(tables); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package queue
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/taskd-go/task/chaos/internal/cli"
 )
 
 // reachLimit is how long a worker may take to get to a step.
@@ -216,6 +218,6 @@ func (c *scene) finish(ctx context.Context) {
 
 // chaosDir is the folder of a run.
 func chaosDir() (dir string, remove func() error, err error) {
-	dir, err = shortTempDir()
+	dir, err = cli.TempDir()
 	return dir, func() error { return os.RemoveAll(dir) }, err
 }

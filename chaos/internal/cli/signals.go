@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+)
+
+// TwoSignals returns contexts that end with the first and with the second SIGINT
+// or SIGTERM. stop gives the signals back to the system.
+func TwoSignals(parent context.Context) (first, second context.Context, stop func()) {
+	received := make(chan os.Signal, 2)
+	signal.Notify(received, os.Interrupt, syscall.SIGTERM)
+	first, endFirst := context.WithCancel(parent)
+	second, endSecond := context.WithCancel(parent)
+
+	done := make(chan struct{})
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for _, end := range []context.CancelFunc{endFirst, endSecond} {
+			select {
+			case <-received:
+				end()
+			case <-done:
+				return
+			}
+		}
+	})
+	return first, second, func() {
+		signal.Stop(received)
+		close(done)
+		wait.Wait()
+		endFirst()
+		endSecond()
+	}
+}

@@ -1,0 +1,14 @@
+// Command chaos puts a pool or a queue under stress and checks what becomes of it.
+package main
+
+import (
+	"os"
+
+	"github.com/taskd-go/task/chaos/internal/cli"
+	"github.com/taskd-go/task/chaos/internal/pool"
+	"github.com/taskd-go/task/chaos/internal/queue"
+)
+
+func main() {
+	os.Exit(cli.Run(os.Args[1:], os.Stdout, os.Stderr, pool.NewCommand(), queue.NewCommand(), queue.NewWorkerCommand()))
+}
