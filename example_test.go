@@ -5,10 +5,43 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"testing"
 	"time"
 
 	"github.com/taskd-go/task"
 )
+
+// The workers of these examples are the test binary itself: it becomes a worker here.
+func TestMain(m *testing.M) {
+	task.RunIfWorker()
+	os.Exit(m.Run())
+}
+
+// Greet is a task. Its exported fields are its arguments.
+type Greet struct{ Name string }
+
+// Run runs in a worker process.
+func (g *Greet) Run(context.Context, task.Info) (any, error) { return "hello " + g.Name, nil }
+
+// Slow takes its time.
+type Slow struct{ For time.Duration }
+
+// Run ends early when its context does.
+func (s Slow) Run(ctx context.Context, _ task.Info) (any, error) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(s.For):
+	}
+	return nil, ctx.Err()
+}
+
+func init() {
+	task.RegisterName("example.greet", &Greet{})
+	task.Register(Slow{})
+}
+
+// double is a typed task, made of a function.
+var double = task.Define("example.double", func(_ context.Context, n int) (int, error) { return 2 * n, nil })
 
 // startExample starts a small pool for an example. A program of its own would
 // set ServerName and TempDir to what suits it.
@@ -111,7 +144,7 @@ func ExampleDial() {
 		return
 	}
 	defer client.Close()
-	s, err := task.As[string](client.Sync(context.Background(), task.Named("test.greet", map[string]any{"Name": "you"})))
+	s, err := task.As[string](client.Sync(context.Background(), task.Named("example.greet", map[string]any{"Name": "you"})))
 	fmt.Println(s, err)
 	// Output: hello you <nil>
 }

@@ -35,7 +35,7 @@ type golden struct {
 
 func readGolden(t *testing.T) golden {
 	t.Helper()
-	text, err := os.ReadFile("../testdata/frames.json")
+	text, err := os.ReadFile("testdata/frames.json")
 	require.NoError(t, err)
 	var g golden
 	require.NoError(t, json.Unmarshal(text, &g))

@@ -20,7 +20,7 @@ type goldenFrame struct {
 }
 
 func goldenFrames(t *testing.T) []goldenFrame {
-	text, err := os.ReadFile("../../testdata/frames.json")
+	text, err := os.ReadFile("../../protocol/testdata/frames.json")
 	require.NoError(t, err)
 	var golden struct {
 		Frames []goldenFrame `json:"frames"`

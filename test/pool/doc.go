@@ -1,0 +1,2 @@
+// Package pool holds tests of whole pools: they start, call, kill and stop real worker processes.
+package pool
