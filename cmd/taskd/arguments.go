@@ -36,13 +36,6 @@ func maybeID(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func oneFolder(cmd *cobra.Command, args []string) error {
-	if len(args) > 1 {
-		return usagef("%s takes one folder; see %s --help", cmd.Name(), cmd.CommandPath())
-	}
-	return nil
-}
-
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usagef("%s takes no arguments, and got %q; see %s --help", cmd.Name(), args[0], cmd.CommandPath())

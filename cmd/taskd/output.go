@@ -6,12 +6,9 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"golang.org/x/term"
-
-	"github.com/taskd-go/task"
 )
 
 // terminal returns the width of the terminal behind w, 0 when there is none.
@@ -27,7 +24,7 @@ func terminal(w io.Writer) (width int) {
 }
 
 // A progress shows how many of total are done: as a bar on a terminal, elsewhere as a plain line
-// at each tenth. Methods are safe for concurrent use, but for reached.
+// at each tenth. Methods are safe for concurrent use.
 type progress struct {
 	out   io.Writer
 	total int
@@ -36,21 +33,10 @@ type progress struct {
 	mu    sync.Mutex
 	done  int
 	drawn time.Time
-	mark  int
-	at    chan struct{}
 }
 
 func newProgress(out io.Writer, total int) *progress {
-	return &progress{out: out, total: total, width: terminal(out), mark: -1}
-}
-
-// reached returns a channel that closes when n are done. Once, before the first add.
-func (p *progress) reached(n int) <-chan struct{} {
-	p.mark, p.at = n, make(chan struct{})
-	if n == 0 {
-		close(p.at)
-	}
-	return p.at
+	return &progress{out: out, total: total, width: terminal(out)}
 }
 
 // redraw is the time between two pictures of the bar.
@@ -61,9 +47,6 @@ func (p *progress) add(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done++
-	if p.done == p.mark {
-		close(p.at)
-	}
 	switch tenth := max(p.total/10, 1); {
 	case p.width > 0 && time.Since(p.drawn) >= redraw:
 		p.drawn = time.Now()
@@ -78,17 +61,6 @@ func (p *progress) end() {
 	if p.width > 0 {
 		fmt.Fprint(p.out, "\r\x1b[K")
 	}
-}
-
-// above prints a line above the bar.
-func (p *progress) above(line string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.width > 0 {
-		fmt.Fprint(p.out, "\r\x1b[K")
-		p.drawn = time.Time{}
-	}
-	fmt.Fprintln(p.out, line)
 }
 
 // bar draws one picture that fits into a line of width columns.
@@ -121,24 +93,4 @@ func ticking(out io.Writer, what string, every time.Duration, fn func() (int64, 
 		fmt.Fprint(out, "\r\x1b[K")
 	}()
 	return fn()
-}
-
-// printShares prints what each worker did, the totals of its index.
-func printShares(out io.Writer, rows []task.WorkerStatus) {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "worker\tpid\taccepted\tsuccess\tfail\tlost\t")
-	for _, r := range rows {
-		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%d\t\n", r.Index, r.PID, r.Accepted, r.Success, r.Fail, r.Lost)
-	}
-	w.Flush()
-}
-
-// bytesText shows a size as people read it.
-func bytesText(n int64) string {
-	for _, u := range units {
-		if uint64(n) >= u.bytes {
-			return fmt.Sprintf("%.1f %s", float64(n)/float64(u.bytes), u.name)
-		}
-	}
-	return fmt.Sprintf("%d bytes", n)
 }

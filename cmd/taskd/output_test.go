@@ -17,6 +17,22 @@ func (w writes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+func TestBarFitsItsLine(t *testing.T) {
+	assert.Equal(t, "[###############...............] 5/10 name", bar(5, 10, 80, "name"))
+	assert.Len(t, bar(10, 10, 40, strings.Repeat("n", 100)), 39)
+	assert.NotPanics(t, func() { bar(0, 0, 1, "") })
+}
+
+func TestProgressDrawsPlainLinesElsewhere(t *testing.T) {
+	var out strings.Builder
+	p := newProgress(&out, 25)
+	for range 25 {
+		p.add("name")
+	}
+	p.end()
+	assert.Equal(t, 13, strings.Count(out.String(), " of 25\n"))
+}
+
 func TestWhatTakesLongShowsItOnATerminal(t *testing.T) {
 	shown := make(writes, 100)
 	failed := errors.New("failed")

@@ -216,3 +216,11 @@ func pooled(ctx context.Context, cfg task.Config, remote *pooljob.Remote, pulse 
 	handlers, err = job.NewRegistry(job.Func("exec", carry), job.Func("http", carry))
 	return handlers, end, err
 }
+
+// shortTempDir makes a folder whose socket paths stay under their limit of 100 bytes, also where TMPDIR is long.
+func shortTempDir() (string, error) {
+	if dir, err := os.MkdirTemp("/tmp", "taskd-"); err == nil {
+		return dir, nil
+	}
+	return os.MkdirTemp("", "taskd-")
+}

@@ -59,9 +59,7 @@ func newRoot() (root *cobra.Command, started *bool) {
 		Use:   "taskd",
 		Short: "Run tasks in a pool of worker processes",
 		Long:  rootHelp,
-		Example: `  taskd demo                      hash the files of this folder with three workers
-  taskd demo --kill /usr/share    the same, and kill a worker on the way
-  taskd serve --workers 8         run a pool until SIGTERM
+		Example: `  taskd serve --workers 8         run a pool until SIGTERM
   taskd status --watch            look at it`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -77,6 +75,6 @@ func newRoot() (root *cobra.Command, started *bool) {
 		},
 	}
 	file.addFlag(root.PersistentFlags())
-	root.AddCommand(newDemo(), newServe(), newCall(), newAsync(), newStatus(), newQueue(&file), newGuard())
+	root.AddCommand(newServe(), newCall(), newAsync(), newStatus(), newQueue(&file), newGuard())
 	return root, started
 }

@@ -1,0 +1,108 @@
+// Package programtest runs the program of a main package in tests: the test binary, started again, calls its main.
+package programtest
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/taskd-go/task"
+)
+
+const marker = "TASKD_TEST_PROGRAM" // in the environment of a program and its workers
+
+// limit bounds how long a program runs. An idle machine needs a tenth of it.
+const limit = 5 * time.Minute
+
+// Main is the whole of a TestMain. In a started program it calls program, elsewhere it runs the tests.
+func Main(m *testing.M, program func()) {
+	if os.Getenv(marker) == "" {
+		os.Exit(m.Run())
+	}
+	if !task.IsWorker() {
+		go func() { // a program does not outlive its test
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			os.Exit(1)
+		}()
+	}
+	program()
+	os.Exit(0)
+}
+
+// A Program is a started program.
+type Program struct {
+	t      testing.TB
+	cmd    *exec.Cmd
+	lines  chan string // of standard output
+	stderr bytes.Buffer
+	ended  chan struct{}
+}
+
+// Start starts the program in dir. env extends the environment. The program ends with the test at the latest.
+func Start(t testing.TB, dir string, env []string, args ...string) *Program {
+	t.Helper()
+	p := &Program{t: t, cmd: exec.Command(os.Args[0], args...), lines: make(chan string, 1024), ended: make(chan struct{})}
+	p.cmd.Dir = dir
+	p.cmd.Env = append(append(os.Environ(), marker+"=1", "GORACE=atexit_sleep_ms=0"), env...)
+	p.cmd.Stderr = &p.stderr
+	p.cmd.WaitDelay = 10 * time.Second
+	stdin, err := p.cmd.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := p.cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, p.cmd.Start())
+	late := time.AfterFunc(limit, func() { _ = p.cmd.Process.Kill() })
+	go func() {
+		defer close(p.ended)
+		defer late.Stop()
+		for scan := bufio.NewScanner(stdout); scan.Scan(); {
+			p.lines <- scan.Text()
+		}
+		close(p.lines)
+		_ = p.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = stdin.Close()
+		for range p.lines {
+		}
+		<-p.ended
+	})
+	return p
+}
+
+// Line waits for a line of standard output that contains text, and returns it.
+func (p *Program) Line(text string) string {
+	p.t.Helper()
+	for line := range p.lines {
+		if strings.Contains(line, text) {
+			return line
+		}
+	}
+	<-p.ended
+	p.t.Fatalf("the program ended without a line %q; standard error:\n%s", text, p.stderr.String())
+	return ""
+}
+
+// Signal sends sig to the program.
+func (p *Program) Signal(sig syscall.Signal) {
+	p.t.Helper()
+	require.NoError(p.t, p.cmd.Process.Signal(sig))
+}
+
+// Wait returns the exit code, the rest of standard output, and standard error.
+func (p *Program) Wait() (code int, stdout, stderr string) {
+	var out strings.Builder
+	for line := range p.lines {
+		out.WriteString(line + "\n")
+	}
+	<-p.ended
+	return p.cmd.ProcessState.ExitCode(), out.String(), p.stderr.String()
+}
