@@ -53,7 +53,7 @@ func NewDeadLetter(queue string, failed Envelope, reason error) DeadLetter {
 	replays, _ := metaInt(failed.Meta, MetaReplays)
 	d := DeadLetter{
 		Queue: orDefault(queue), Job: failed, Error: reason.Error(), Reason: last.Reason, At: last.At,
-		Attempts: append(metaErrors(failed.Meta), last), Replays: int(replays),
+		Attempts: append(Failures(failed), last), Replays: int(replays),
 	}
 	d.Job.Meta = cloned(failed.Meta)
 	delete(d.Job.Meta, MetaErrors)

@@ -10,9 +10,6 @@ import (
 	"strings"
 )
 
-// keepErrors is how many attempts' errors the jobs of a built Runner carry for their dead letter.
-const keepErrors = 20
-
 // OpenDeadLetters opens the dead letters that a Config names. If what it returns is an io.Closer, Parts.Close closes
 // it.
 type OpenDeadLetters func(Config) (DeadLetters, error)
@@ -37,7 +34,7 @@ func (c Config) Build(drivers map[string]OpenDeadLetters, handlers ...Handler) (
 		return nil, err
 	}
 	policy := c.Policy()
-	runner := &Runner{Policy: policy, Timeout: c.Timeout, KeepErrors: keepErrors}
+	runner := &Runner{Policy: policy, Timeout: c.Timeout, KeepErrors: MaxFailures}
 	return &Parts{Policy: policy, Runner: runner, Registry: registry, DeadLetters: store}, nil
 }
 

@@ -9,10 +9,7 @@ import (
 	"time"
 )
 
-const (
-	replayPage   = 100
-	replayErrors = 20 // how many of a letter's attempts a replayed job carries in meta
-)
+const replayPage = 100 // letters read at once
 
 // A Filter chooses dead letters. Each condition that is set must hold.
 type Filter struct {
@@ -126,7 +123,7 @@ func (r *replay) letter(ctx context.Context, d DeadLetter) error {
 	if err := r.wait(ctx); err != nil {
 		return err
 	}
-	err := r.publish(ctx, replayed(d))
+	err := r.publish(ctx, d.Replayed())
 	var unreadable *DecodeError
 	switch {
 	case errors.As(err, &unreadable):
@@ -142,13 +139,14 @@ func (r *replay) letter(ctx context.Context, d DeadLetter) error {
 	return nil
 }
 
-// replayed is the job of d as it starts again.
-func replayed(d DeadLetter) Envelope {
+// Replayed returns the job of d as it starts again: attempt 1, the failures of its earlier attempts, at most MaxFailures,
+// under MetaErrors, and under MetaReplays how often it has been replayed, this time included.
+func (d DeadLetter) Replayed() Envelope {
 	e := d.Job.WithAttempt(1)
 	e.Meta = cloned(e.Meta)
 	e.Meta[MetaReplays] = number(int64(d.Replays) + 1)
 	if len(d.Attempts) > 0 {
-		setErrors(e.Meta, d.Attempts, replayErrors)
+		setFailures(e.Meta, d.Attempts, MaxFailures)
 	}
 	return e
 }

@@ -60,6 +60,12 @@ func (p RetryPolicy) Delay(attempt int) time.Duration {
 	return time.Duration(d)
 }
 
+// Fixed returns p with the delay d after every attempt, without jitter; less than 0 counts as 0. It keeps MaxAttempts.
+func (p RetryPolicy) Fixed(d time.Duration) RetryPolicy {
+	d = max(d, 0)
+	return RetryPolicy{MaxAttempts: p.normal().MaxAttempts, BaseDelay: d, MaxDelay: d, Multiplier: 1}
+}
+
 func (p RetryPolicy) normal() RetryPolicy {
 	if p == (RetryPolicy{}) {
 		return DefaultRetryPolicy()

@@ -182,8 +182,8 @@ func (r *Runner) retry(d *Decision, delay time.Duration, given bool, err error) 
 		delay = r.delay(d.Envelope)
 	}
 	d.Outcome, d.Delay, d.Reason, d.Err = Requeued, delay, reasonOf(err), err
+	d.Envelope = requeued(d.Envelope, r.KeepErrors, attemptError(attempt, d.Reason, err))
 	d.Envelope = d.Envelope.WithAttempt(min(attempt, Unlimited-1) + 1)
-	d.Envelope.Meta = requeuedMeta(d.Envelope.Meta, r.KeepErrors, attemptError(attempt, d.Reason, err))
 }
 
 // delay is the wait after the failed attempt of e.

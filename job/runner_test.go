@@ -292,7 +292,7 @@ func TestKeptErrorsAreBounded(t *testing.T) {
 		assert.NotEqual(t, len(next.Meta), before, "the job keeps its errors")
 		e = next
 	}
-	kept := metaErrors(e.Meta)
+	kept := Failures(e)
 	require.Len(t, kept, 3)
 	assert.Equal(t, 10, kept[2].Attempt)
 	assert.LessOrEqual(t, len(kept[2].Error), maxErrorText)

@@ -136,7 +136,7 @@ func (r *row) info(now int64) JobInfo {
 	}
 	letter := job.NewDeadLetter(r.queue, e, nil) // takes the history out of the meta
 	info.JobID, info.Type, info.MaxAttempts, info.Envelope = e.JobID, e.JobType, e.MaxAttempts, letter.Job
-	info.Failures, info.Replays = failures(e), letter.Replays
+	info.Failures, info.Replays = job.Failures(e), letter.Replays
 	return info
 }
 

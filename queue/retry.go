@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -218,16 +217,8 @@ func replayedPayload(f FailedJob) string {
 	if err != nil {
 		return f.Payload
 	}
-	meta := make(map[string]any, len(e.Meta)+2)
-	for k, v := range e.Meta {
-		meta[k] = v
-	}
-	meta[job.MetaReplays] = json.Number(strconv.Itoa(f.Replays + 1))
-	if len(f.History) > 0 {
-		meta[job.MetaErrors] = f.History[max(0, len(f.History)-keepErrors):]
-	}
-	e = e.WithAttempt(1)
-	e.Meta, e.JobID = meta, f.JobID
+	e.JobID = f.JobID
+	e = job.DeadLetter{Job: e, Attempts: f.History, Replays: f.Replays}.Replayed()
 	encoded, err := e.Encode()
 	if err != nil {
 		return f.Payload

@@ -93,24 +93,3 @@ func rowID(id string) (int64, error) {
 }
 
 func millis(t time.Time) int64 { return t.UnixMilli() }
-
-// withFailure is e with one more failed attempt in its meta, where the Runner keeps them.
-func withFailure(e job.Envelope, failed job.AttemptError) job.Envelope {
-	meta := make(map[string]any, len(e.Meta)+1)
-	for k, v := range e.Meta {
-		meta[k] = v
-	}
-	list := append(failures(e), failed)
-	meta[job.MetaErrors] = list[max(0, len(list)-keepErrors):]
-	e.Meta = meta
-	return e
-}
-
-// failures are the failed attempts that e carries.
-func failures(e job.Envelope) []job.AttemptError {
-	all := job.NewDeadLetter("", e, nil).Attempts // the last is the one that the letter itself adds
-	return all[:len(all)-1]
-}
-
-// keepErrors is how many failed attempts a job carries.
-const keepErrors = 20

@@ -258,7 +258,7 @@ func afterLapse(r row, policy job.RetryPolicy) verdict {
 		v.outcome, v.reason, v.err = job.Dead, job.ReasonExhausted, fmt.Errorf("all %d attempts are used up; %w", r.attempts, v.err)
 	default:
 		at := r.leaseUntil.Int64 / 1000
-		v.envelope = withFailure(e, job.AttemptError{Attempt: r.attempts, At: at, Reason: v.reason, Error: v.err.Error()})
+		v.envelope = job.WithFailure(e, job.AttemptError{Attempt: r.attempts, At: at, Reason: v.reason, Error: v.err.Error()}, job.MaxFailures)
 	}
 	return v
 }
@@ -279,8 +279,7 @@ func backoff(r row, policy job.RetryPolicy, attempt int) time.Duration {
 
 func rowPolicy(r row, policy job.RetryPolicy) job.RetryPolicy {
 	if r.backoffMS.Valid {
-		d := time.Duration(max(r.backoffMS.Int64, 0)) * time.Millisecond
-		policy.BaseDelay, policy.MaxDelay, policy.Multiplier, policy.Jitter = d, d, 1, 0
+		return policy.Fixed(time.Duration(r.backoffMS.Int64) * time.Millisecond)
 	}
 	return policy
 }

@@ -67,7 +67,7 @@ func (w *Worker) ownRunner() *job.Runner {
 		r.Name = w.name
 	}
 	if r.KeepErrors == 0 {
-		r.KeepErrors = keepErrors
+		r.KeepErrors = job.MaxFailures
 	}
 	if r.Logger == nil {
 		r.Logger = w.q.logger

@@ -40,12 +40,6 @@ type pastAttempt struct {
 	Reason  job.Reason
 }
 
-// pastAttempts are those that an envelope carries. The last of a dead letter's list is the letter's own.
-func pastAttempts(e job.Envelope) []pastAttempt {
-	all := job.NewDeadLetter("", e, nil).Attempts
-	return past(all[:len(all)-1])
-}
-
 func past(list []job.AttemptError) (attempts []pastAttempt) {
 	for _, a := range list {
 		attempts = append(attempts, pastAttempt{a.Attempt, a.Reason})

@@ -165,7 +165,7 @@ func (w *chaosWorker) handle(ctx context.Context, o chaosOrder, e job.Envelope) 
 		return job.Fail(err)
 	}
 	defer release()
-	about := effect{What: effectBegan, Job: e.JobID, Attempt: e.Attempt, Owner: w.Name, Alone: only, History: pastAttempts(e)}
+	about := effect{What: effectBegan, Job: e.JobID, Attempt: e.Attempt, Owner: w.Name, Alone: only, History: past(job.Failures(e))}
 	if err := w.effects.write(about); err != nil {
 		return job.Fail(err)
 	}

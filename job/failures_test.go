@@ -1,0 +1,75 @@
+package job
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestFailuresTravelInTheEnvelope(t *testing.T) {
+	t.Parallel()
+	e := envelope(t, 1, 5)
+	assert.Empty(t, Failures(e))
+	first := AttemptError{Attempt: 1, At: 7, Reason: ReasonCrashed, Error: "killed"}
+	second := AttemptError{Attempt: 2, At: 8, Reason: ReasonFailed, Error: "down"}
+	one := WithFailure(e, first, MaxFailures)
+	two := WithFailure(one, second, MaxFailures)
+	assert.Empty(t, Failures(e), "the job that it was made from is as before")
+	assert.Equal(t, []AttemptError{first}, Failures(one))
+	assert.Equal(t, []AttemptError{first, second}, Failures(two))
+	assert.Equal(t, []AttemptError{second}, Failures(WithFailure(one, second, 1)), "the newest stay")
+	assert.Empty(t, Failures(WithFailure(one, second, -1)))
+
+	data, err := two.Encode()
+	require.NoError(t, err)
+	back, err := Decode(data)
+	require.NoError(t, err)
+	assert.Equal(t, two, back)
+	assert.Equal(t, []AttemptError{first, second}, Failures(back))
+
+	for _, odd := range []any{"text", json.Number("5"), func() {}, []any{"text"}} {
+		assert.Empty(t, Failures(Envelope{Meta: map[string]any{MetaErrors: odd}}))
+	}
+}
+
+func TestAFixedPolicyKeepsItsAttempts(t *testing.T) {
+	t.Parallel()
+	exponential := RetryPolicy{MaxAttempts: 9, BaseDelay: time.Second, MaxDelay: time.Minute, Multiplier: 3, Jitter: 0.5}
+	for _, tt := range []struct {
+		name     string
+		policy   RetryPolicy
+		delay    time.Duration
+		attempts int
+		want     time.Duration
+	}{
+		{"an exponential one", exponential, time.Hour, 9, time.Hour},
+		{"at once", exponential, 0, 9, 0},
+		{"in the past", exponential, -time.Second, 9, 0},
+		{"the zero policy", RetryPolicy{}, time.Second, DefaultRetryPolicy().MaxAttempts, time.Second},
+		{"the zero policy, at once", RetryPolicy{}, 0, DefaultRetryPolicy().MaxAttempts, 0},
+		{"no limit", RetryPolicy{MaxAttempts: Unlimited}, time.Second, Unlimited, time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := tt.policy.Fixed(tt.delay)
+			assert.Equal(t, tt.attempts, p.MaxAttempts)
+			for _, attempt := range []int{0, 1, 2, 100} {
+				assert.Equal(t, tt.want, p.Delay(attempt))
+			}
+		})
+	}
+}
+
+func TestAReplayedJobStartsAgain(t *testing.T) {
+	t.Parallel()
+	d := NewDeadLetter("", WithFailure(envelope(t, 2, 2), AttemptError{Attempt: 1, Reason: ReasonPanic}, 5), errors.New("down"))
+	d.Replays = 2
+	e := d.Replayed()
+	assert.Equal(t, 1, e.Attempt)
+	assert.Equal(t, json.Number("3"), e.Meta[MetaReplays])
+	assert.Equal(t, d.Attempts, Failures(e))
+	assert.NotContains(t, d.Job.Meta, MetaReplays, "the letter is as before")
+}
