@@ -11,12 +11,14 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
+
+	"github.com/taskd-go/task/bench/internal/measure"
 )
 
 // chart draws the rates of the small calls, a group of bars for each contender.
 // What needs no other process is left out: beside it the rest could not be told apart.
-func chart(file string, r results) error {
-	cases := []benchCase{{kindSync, 64, 1}, {kindSync, 64, 8}, {kindSync, 64, 64}}
+func chart(file string, r measure.Results) error {
+	cases := []measure.Case{newCase(kindSync, 64, 1), newCase(kindSync, 64, 8), newCase(kindSync, 64, 64)}
 	colors := []color.Color{
 		color.RGBA{R: 0xb3, G: 0xcd, B: 0xe3, A: 0xff},
 		color.RGBA{R: 0x6b, G: 0x9f, B: 0xc8, A: 0xff},
@@ -24,7 +26,7 @@ func chart(file string, r results) error {
 	}
 	var names []string
 	for _, c := range slices.Backward(contenders()) { // the first is drawn at the top
-		if c.name != nameAnts && len(r.samples[key{c.name, cases[0]}]) > 0 {
+		if c.name != nameAnts && r.HasCase(c.name, cases[0]) {
 			names = append(names, c.name)
 		}
 	}
@@ -44,7 +46,7 @@ func chart(file string, r results) error {
 	for i, c := range cases {
 		rates := make(plotter.Values, len(names))
 		for n, name := range names {
-			if x := r.median(name, c, rate); measured(x) {
+			if x := r.Median(name, c, measure.Rate); measure.Measured(x) {
 				rates[n] = math.Round(x / 1000)
 			}
 		}
@@ -57,7 +59,7 @@ func chart(file string, r results) error {
 		bars.LineStyle.Width = 0
 		bars.Offset = barWidth * vg.Length(len(cases)/2-i)
 		p.Add(bars)
-		p.Legend.Add(callersText(c.callers), bars)
+		p.Legend.Add(callersText(c.Callers), bars)
 	}
 	p.NominalY(names...)
 	p.X.Max *= 1.05

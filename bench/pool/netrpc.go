@@ -3,6 +3,8 @@ package main
 import (
 	"net"
 	"net/rpc"
+
+	"github.com/taskd-go/task/bench/internal/measure"
 )
 
 // RPC is the service that net/rpc and the net/rpc form of go-plugin serve.
@@ -31,7 +33,7 @@ func serveNetRPC(l net.Listener) error {
 func openNetRPC(sockets []string) (session, error) {
 	clients := newConnections(sockets, workers, func(c net.Conn) *rpc.Client { return rpc.NewClient(c) })
 	return session{
-		caller: func(i int, c benchCase, payload []byte) (func() error, error) {
+		caller: func(i int, c measure.Case, payload []byte) (func() error, error) {
 			client, err := clients.of(i)
 			return rpcCall(client, "RPC", c, payload), err
 		},
@@ -39,8 +41,8 @@ func openNetRPC(sockets []string) (session, error) {
 	}, nil
 }
 
-func rpcCall(client *rpc.Client, service string, c benchCase, payload []byte) func() error {
-	switch c.kind {
+func rpcCall(client *rpc.Client, service string, c measure.Case, payload []byte) func() error {
+	switch c.Kind {
 	case kindSync:
 		return func() error {
 			var got []byte

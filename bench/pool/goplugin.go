@@ -8,6 +8,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
+
+	"github.com/taskd-go/task/bench/internal/measure"
+	"github.com/taskd-go/task/bench/internal/process"
 )
 
 const (
@@ -57,7 +60,7 @@ func servePluginGRPC() error {
 }
 
 func openPluginRPC([]string) (session, error) {
-	return openPlugin(namePluginRPC, func(client *rpc.Client, c benchCase, payload []byte) func() error {
+	return openPlugin(namePluginRPC, func(client *rpc.Client, c measure.Case, payload []byte) func() error {
 		return rpcCall(client, "Plugin", c, payload)
 	})
 }
@@ -71,11 +74,11 @@ type plugged struct {
 }
 
 // openPlugin starts the processes. T is the client of the form that the named contender serves.
-func openPlugin[T any](contender string, call func(T, benchCase, []byte) func() error) (session, error) {
+func openPlugin[T any](contender string, call func(T, measure.Case, []byte) func() error) (session, error) {
 	var processes []plugged
 	var clients []T
 	s := session{
-		caller: func(i int, c benchCase, payload []byte) (func() error, error) {
+		caller: func(i int, c measure.Case, payload []byte) (func() error, error) {
 			return call(clients[i%len(clients)], c, payload), nil
 		},
 		close: func() error {
@@ -100,7 +103,7 @@ func openPlugin[T any](contender string, call func(T, benchCase, []byte) func() 
 }
 
 func startPlugin(contender string) (plugged, any, error) {
-	cmd, end, err := copyOf(contender)
+	cmd, end, err := process.Command(contender)
 	if err != nil {
 		return plugged{}, nil, err
 	}

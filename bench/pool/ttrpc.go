@@ -6,6 +6,8 @@ import (
 
 	"github.com/containerd/ttrpc"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/taskd-go/task/bench/internal/measure"
 )
 
 func serveTTRPC(l net.Listener) error {
@@ -30,7 +32,7 @@ func serveTTRPC(l net.Listener) error {
 func openTTRPC(sockets []string) (session, error) {
 	clients := newConnections(sockets, workers, func(c net.Conn) *ttrpc.Client { return ttrpc.NewClient(c) })
 	return session{
-		caller: func(i int, c benchCase, payload []byte) (func() error, error) {
+		caller: func(i int, c measure.Case, payload []byte) (func() error, error) {
 			client, err := clients.of(i)
 			return protoCall(c, payload, func(method string, in, out *wrapperspb.BytesValue) error {
 				return client.Call(context.Background(), protoService, method, in, out)

@@ -10,6 +10,8 @@ import (
 	"storj.io/drpc/drpcconn"
 	"storj.io/drpc/drpcmux"
 	"storj.io/drpc/drpcserver"
+
+	"github.com/taskd-go/task/bench/internal/measure"
 )
 
 // drpcProto is protobuf as drpc's generated code has it.
@@ -56,7 +58,7 @@ func serveDRPC(l net.Listener) error {
 func openDRPC(sockets []string) (session, error) {
 	conns := newConnections(sockets, maxCallers, func(c net.Conn) *drpcconn.Conn { return drpcconn.New(c) })
 	return session{
-		caller: func(i int, c benchCase, payload []byte) (func() error, error) {
+		caller: func(i int, c measure.Case, payload []byte) (func() error, error) {
 			conn, err := conns.of(i)
 			return protoCall(c, payload, func(method string, in, out *wrapperspb.BytesValue) error {
 				return conn.Invoke(context.Background(), drpcName(method), drpcProto{}, in, out)

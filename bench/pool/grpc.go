@@ -8,6 +8,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/taskd-go/task/bench/internal/measure"
 )
 
 // registerGRPC describes the service to gRPC, as its generated code would.
@@ -28,7 +30,7 @@ func registerGRPC(s *grpc.Server) {
 	s.RegisterService(&desc, struct{}{})
 }
 
-func grpcCall(conn *grpc.ClientConn, c benchCase, payload []byte) func() error {
+func grpcCall(conn *grpc.ClientConn, c measure.Case, payload []byte) func() error {
 	return protoCall(c, payload, func(method string, in, out *wrapperspb.BytesValue) error {
 		return conn.Invoke(context.Background(), "/"+protoService+"/"+method, in, out)
 	})
@@ -50,7 +52,7 @@ func openGRPC(sockets []string) (session, error) {
 		conns = append(conns, conn)
 	}
 	return session{
-		caller: func(i int, c benchCase, payload []byte) (func() error, error) {
+		caller: func(i int, c measure.Case, payload []byte) (func() error, error) {
 			return grpcCall(conns[i%len(conns)], c, payload), nil
 		},
 		close: func() error {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/bench/internal/measure"
 )
 
 // poolConfig has room for all tasks of the batches. The rest are defaults.
@@ -36,7 +37,7 @@ func openPool([]string) (session, error) {
 		return session{}, err
 	}
 	return session{
-		caller: func(_ int, c benchCase, payload []byte) (func() error, error) {
+		caller: func(_ int, c measure.Case, payload []byte) (func() error, error) {
 			return poolCall(pool, c, payload), nil
 		},
 		close: func() error {
@@ -46,9 +47,9 @@ func openPool([]string) (session, error) {
 	}, nil
 }
 
-func poolCall(pool *task.Task, c benchCase, payload []byte) func() error {
+func poolCall(pool *task.Task, c measure.Case, payload []byte) func() error {
 	ctx := context.Background()
-	switch c.kind {
+	switch c.Kind {
 	case kindSync:
 		return func() error {
 			r, err := pool.Sync(ctx, Echo{payload})
@@ -61,7 +62,7 @@ func poolCall(pool *task.Task, c benchCase, payload []byte) func() error {
 		}
 	}
 	many := pool.SyncMany
-	if c.kind == kindAsyncMany {
+	if c.Kind == kindAsyncMany {
 		many = pool.AsyncMany
 	}
 	return func() error {
@@ -71,7 +72,7 @@ func poolCall(pool *task.Task, c benchCase, payload []byte) func() error {
 		}
 		for _, o := range many(ctx, rs, task.WithWait(patience)) {
 			err := o.Err
-			if c.kind == kindSyncMany {
+			if c.Kind == kindSyncMany {
 				err = checkResult(o.Result, err, payload)
 			}
 			if err != nil {

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+
+	"github.com/taskd-go/task/bench/internal/measure"
 )
 
 // The bare echoes' frame: the length of the body and the caller's number, four
@@ -79,7 +81,7 @@ func appendFrame(out []byte, id uint32, body []byte) []byte {
 func openEcho(sockets []string) (session, error) {
 	conns := newConnections(sockets, maxCallers, func(c net.Conn) net.Conn { return c })
 	return session{
-		caller: func(i int, c benchCase, payload []byte) (func() error, error) {
+		caller: func(i int, c measure.Case, payload []byte) (func() error, error) {
 			conn, err := conns.of(i)
 			return echoCall(conn, c, payload), err
 		},
@@ -87,24 +89,24 @@ func openEcho(sockets []string) (session, error) {
 	}, nil
 }
 
-func echoCall(conn net.Conn, c benchCase, payload []byte) func() error {
+func echoCall(conn net.Conn, c measure.Case, payload []byte) func() error {
 	r := bufio.NewReaderSize(conn, readBuffer)
 	buf := make([]byte, readBuffer)
 	var out []byte
 	var id uint32
 	answer := payload
-	if c.kind == kindAsync || c.kind == kindAsyncMany {
+	if c.Kind == kindAsync || c.Kind == kindAsyncMany {
 		id, answer = acceptOnly, nil
 	}
 	return func() error {
 		out = out[:0]
-		for range c.tasks() {
+		for range c.Tasks() {
 			out = appendFrame(out, id, payload)
 		}
 		if _, err := conn.Write(out); err != nil {
 			return err
 		}
-		for range c.tasks() {
+		for range c.Tasks() {
 			_, body, err := readFrame(r, buf)
 			if err != nil {
 				return err

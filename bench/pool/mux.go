@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"github.com/taskd-go/task/bench/internal/measure"
 )
 
 // A coalescer writes the frames of several goroutines together. The first that
@@ -93,12 +95,12 @@ type answer struct {
 func openMux(sockets []string) (session, error) {
 	clients := newConnections(sockets, workers, newMuxClient)
 	return session{
-		caller: func(i int, c benchCase, payload []byte) (func() error, error) {
-			if c.tasks() > 1 {
+		caller: func(i int, c measure.Case, payload []byte) (func() error, error) {
+			if c.Tasks() > 1 {
 				return nil, nil
 			}
 			id, want := uint32(i), payload
-			if c.kind == kindAsync {
+			if c.Kind == kindAsync {
 				id, want = id|acceptOnly, nil
 			}
 			m, err := clients.of(i)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"regexp"
 	"time"
 )
@@ -71,42 +69,6 @@ func queueContenders() []queueContender {
 	}
 }
 
-// runQueues measures the queues and writes the report.
-func runQueues(f flags, w, progress io.Writer) (err error) {
-	ctx := context.Background()
-	only, err := regexp.Compile(f.contenders)
-	if err != nil {
-		return fmt.Errorf("-contender: %w", err)
-	}
-	cases, err := regexp.Compile(f.cases)
-	if err != nil {
-		return fmt.Errorf("-case: %w", err)
-	}
-	if f.rounds < 1 || f.seconds <= 0 {
-		return fmt.Errorf("nothing to measure: %d rounds of %v s", f.rounds, f.seconds)
-	}
-	p := queuePlan{only: cases, rounds: f.rounds, turn: time.Duration(f.seconds * float64(time.Second)), share: 1, pickUps: 20}
-	if f.quick {
-		p = queuePlan{only: cases, rounds: 3, turn: 100 * time.Millisecond, share: 0.2, pickUps: 4}
-	}
-	places, err := openStores(ctx, progress)
-	defer func() { err = errors.Join(err, places.close(ctx)) }()
-	if err != nil {
-		return err
-	}
-	field, err := places.openQueues(ctx, only)
-	defer func() { err = errors.Join(err, field.close()) }()
-	if err != nil {
-		return err
-	}
-	results, err := p.run(ctx, field, progress)
-	if err != nil {
-		return err
-	}
-	reportQueues(w, p, places, results)
-	return nil
-}
-
 // A runningQueue is a contender in this run.
 type runningQueue struct {
 	queueContender
@@ -140,24 +102,4 @@ func (field runningQueues) close() error {
 		errs = append(errs, q.queueSession.close())
 	}
 	return errors.Join(errs...)
-}
-
-// envPlace is where a copy of this program finds the queue whose worker it is.
-const envPlace = "BENCH_QUEUE"
-
-// serveQueue is the worker of an idle queue: it writes the time of each job's begin to standard output.
-func serveQueue(name string) error {
-	ctx := context.Background()
-	for _, c := range queueContenders() {
-		if c.name != name {
-			continue
-		}
-		s, err := c.open(ctx, os.Getenv(envPlace))
-		if err != nil {
-			return err
-		}
-		_, err = s.work(ctx, 0, func() { writeStamp(os.Stdout, time.Now()) })
-		return err
-	}
-	return fmt.Errorf("there is no queue %q", name)
 }

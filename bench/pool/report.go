@@ -4,29 +4,30 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"strings"
+
+	"github.com/taskd-go/task/bench/internal/measure"
 )
 
 // report writes the tables and the aims as Markdown.
-func report(w io.Writer, p plan, r results) {
+func report(w io.Writer, p plan, r measure.Results, idle float64) {
 	fmt.Fprintf(w, "%s, %s/%s, GOMAXPROCS %d. Two processes each. Medians of %d rounds of %v, which alternate; ± is half the distance of the quartiles.\n",
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), p.rounds, p.turn)
 	for _, c := range p.cases {
 		table(w, c, r)
 	}
 	fmt.Fprintf(w, "\n## Aims\n\n")
-	for _, a := range aims() {
-		fmt.Fprintln(w, a.line(r))
+	for _, a := range aims(idle) {
+		fmt.Fprintln(w, a.Line(r))
 	}
 }
 
-func table(w io.Writer, c benchCase, r results) {
-	fmt.Fprintf(w, "\n## %s\n\n", c.title())
+func table(w io.Writer, c measure.Case, r measure.Results) {
+	fmt.Fprintf(w, "\n## %s\n\n", title(c))
 	fmt.Fprintln(w, "| | tasks/s | ± | p50 µs | p99 µs | CPU µs | × bare echo | × net/rpc | client allocations |")
 	fmt.Fprintln(w, "|---|--:|--:|--:|--:|--:|--:|--:|--:|")
 	for _, contender := range contenders() {
 		name := contender.name
-		if len(r.samples[key{name, c}]) == 0 {
+		if !r.HasCase(name, c) {
 			continue
 		}
 		label := name
@@ -34,25 +35,25 @@ func table(w io.Writer, c benchCase, r results) {
 			label = "**" + name + "**"
 		}
 		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", label,
-			thousands(r.median(name, c, rate)),
-			show("%.0f %%", 100*r.spread(name, c, rate)),
-			show("%.0f", r.median(name, c, p50)),
-			show("%.0f", r.median(name, c, p99)),
-			show("%.1f", r.median(name, c, cpu)),
-			show("%.2f", r.ratio(name, nameEcho, c, rate)),
-			show("%.2f", r.ratio(name, nameNetRPC, c, rate)),
-			show("%.1f", r.median(name, c, allocs)))
+			measure.Thousands(r.Median(name, c, measure.Rate)),
+			measure.Show("%.0f %%", 100*r.Spread(name, c, measure.Rate)),
+			measure.Show("%.0f", r.Median(name, c, measure.P50)),
+			measure.Show("%.0f", r.Median(name, c, measure.P99)),
+			measure.Show("%.1f", r.Median(name, c, measure.CPU)),
+			measure.Show("%.2f", r.Ratio(name, nameEcho, c, measure.Rate)),
+			measure.Show("%.2f", r.Ratio(name, nameNetRPC, c, measure.Rate)),
+			measure.Show("%.1f", r.Median(name, c, measure.Allocs)))
 	}
 }
 
-func (c benchCase) title() string {
-	what := map[kind]string{
+func title(c measure.Case) string {
+	what := map[measure.Kind]string{
 		kindSync:      "Sync",
 		kindAsync:     "Async",
 		kindSyncMany:  fmt.Sprintf("SyncMany of %d", batchSize),
 		kindAsyncMany: fmt.Sprintf("AsyncMany of %d", batchSize),
-	}[c.kind]
-	return fmt.Sprintf("%s, %s, %s", what, bytesText(c.size), callersText(c.callers))
+	}[c.Kind]
+	return fmt.Sprintf("%s, %s, %s", what, measure.BytesText(c.Size), callersText(c.Callers))
 }
 
 func callersText(n int) string {
@@ -60,23 +61,4 @@ func callersText(n int) string {
 		return "1 caller"
 	}
 	return fmt.Sprintf("%d callers", n)
-}
-
-func show(format string, x float64) string {
-	if !measured(x) {
-		return "–"
-	}
-	return fmt.Sprintf(format, x)
-}
-
-func thousands(x float64) string {
-	s := show("%.0f", x)
-	var b strings.Builder
-	for i, r := range s {
-		if i > 0 && (len(s)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }

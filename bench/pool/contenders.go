@@ -3,6 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
+
+	"github.com/taskd-go/task/bench/internal/measure"
+	"github.com/taskd-go/task/bench/internal/process"
 )
 
 const (
@@ -24,9 +28,7 @@ type contender struct {
 
 // A session is a contender that is ready for calls.
 type session struct {
-	// caller makes the call that caller number i repeats; a nil call: the
-	// contender has none of that kind. Calls of different callers run at the same time.
-	caller func(i int, c benchCase, payload []byte) (call func() error, err error)
+	caller measure.Calls
 	close  func() error
 }
 
@@ -58,7 +60,7 @@ func contenders() []contender {
 type running struct {
 	name string
 	session
-	processes []*process
+	processes []*process.Process
 }
 
 type sessions []running
@@ -83,12 +85,12 @@ func (c contender) start() (running, error) {
 		if c.own {
 			break
 		}
-		p, err := startProcess(c.name)
+		p, err := process.Start(c.name)
 		if err != nil {
 			return r, err
 		}
 		r.processes = append(r.processes, p)
-		sockets = append(sockets, p.socket)
+		sockets = append(sockets, p.Socket)
 	}
 	var err error
 	r.session, err = c.open(sockets)
@@ -102,7 +104,7 @@ func (s sessions) close() error {
 			errs = append(errs, r.session.close())
 		}
 		for _, p := range r.processes {
-			p.stop()
+			p.Stop()
 		}
 	}
 	return errors.Join(errs...)
@@ -120,4 +122,36 @@ func same(got, payload []byte) error {
 		return errWrongEcho
 	}
 	return nil
+}
+
+// serve serves the contender of the name.
+func serve(name string) error {
+	for _, c := range contenders() {
+		if c.name == name {
+			return c.serve()
+		}
+	}
+	return fmt.Errorf("there is no contender %q", name)
+}
+
+// onListener is the serve of a contender that is given its listener.
+func onListener(serve func(net.Listener) error) func() error {
+	return func() error {
+		l, err := process.Listener()
+		if err != nil {
+			return err
+		}
+		return serve(l)
+	}
+}
+
+// accept hands every connection of l to serve, each in a goroutine.
+func accept(l net.Listener, serve func(net.Conn)) error {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		go serve(c)
+	}
 }

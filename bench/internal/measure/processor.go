@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"errors"
@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// processorTime is what this process and its children use while f runs; not
+// ProcessorTime is what this process and its children use while f runs; not
 // measured where the kernel does not tell. Only those that f keeps busy matter:
 // processes of other contenders sleep.
-func processorTime(f func()) (seconds float64) {
+func ProcessorTime(f func()) (seconds float64) {
 	before, err := childrenTime()
 	if err != nil {
 		f()
-		return notMeasured
+		return NotMeasured
 	}
 	own := ownTime()
 	f()
 	own = ownTime() - own
 	after, err := childrenTime()
 	if err != nil {
-		return notMeasured
+		return NotMeasured
 	}
 	return (own + after - before).Seconds()
 }
@@ -83,24 +83,4 @@ func threadsTime(pid string) (time.Duration, error) {
 		sum += time.Duration(ns)
 	}
 	return sum, nil
-}
-
-// idleLimit is in milliseconds of processor time a second: what the runtimes
-// of three idle processes do by themselves is below it, a timer that polls is not.
-const idleLimit = 3.0
-
-// watchIdle returns the milliseconds of processor time that a pool, workers
-// and parent, takes in a second without calls, after one with.
-func watchIdle() (float64, error) {
-	pool, err := openPool(nil)
-	if err != nil {
-		return notMeasured, err
-	}
-	payload := make([]byte, 64)
-	if _, _, err := turn(pool, benchCase{kindSync, len(payload), 8}, payload, 100*time.Millisecond); err != nil {
-		return notMeasured, errors.Join(err, pool.close())
-	}
-	time.Sleep(500 * time.Millisecond) // what the calls have left behind is over by then
-	used := processorTime(func() { time.Sleep(time.Second) })
-	return used * 1000, pool.close()
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 
 	"github.com/panjf2000/ants/v2"
+
+	"github.com/taskd-go/task/bench/internal/measure"
 )
 
 // openAnts is a pool of goroutines: what a call costs that leaves no process.
@@ -13,16 +15,16 @@ func openAnts([]string) (session, error) {
 		return session{}, err
 	}
 	return session{
-		caller: func(_ int, c benchCase, payload []byte) (func() error, error) {
+		caller: func(_ int, c measure.Case, payload []byte) (func() error, error) {
 			return antsCall(pool, c, payload), nil
 		},
 		close: func() error { pool.Release(); return nil },
 	}, nil
 }
 
-func antsCall(pool *ants.Pool, c benchCase, payload []byte) func() error {
+func antsCall(pool *ants.Pool, c measure.Case, payload []byte) func() error {
 	done := make(chan []byte, 1)
-	switch c.kind {
+	switch c.Kind {
 	case kindSync:
 		return func() error {
 			if err := pool.Submit(func() { done <- bytes.Clone(payload) }); err != nil {

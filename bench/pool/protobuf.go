@@ -2,6 +2,8 @@ package main
 
 import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/taskd-go/task/bench/internal/measure"
 )
 
 // The service of the peers that carry protobuf messages. Its messages are the
@@ -21,9 +23,9 @@ func protoAnswer(method string, in *wrapperspb.BytesValue) *wrapperspb.BytesValu
 }
 
 // protoCall makes a call of the service by way of invoke.
-func protoCall(c benchCase, payload []byte, invoke func(method string, in, out *wrapperspb.BytesValue) error) func() error {
+func protoCall(c measure.Case, payload []byte, invoke func(method string, in, out *wrapperspb.BytesValue) error) func() error {
 	method, want := methodEcho, payload
-	switch c.kind {
+	switch c.Kind {
 	case kindSync:
 	case kindAsync:
 		method, want = methodAccept, nil

@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"github.com/taskd-go/task/bench/internal/measure"
 	"github.com/taskd-go/task/sharedstate"
 )
 
@@ -10,13 +11,13 @@ import (
 func chooseTime(workers int) float64 {
 	table, err := sharedstate.Create(workers, 128)
 	if err != nil {
-		return notMeasured
+		return measure.NotMeasured
 	}
 	defer table.Close()
 	for i := range workers {
 		row, err := table.Allocate(i, 1)
 		if err != nil {
-			return notMeasured
+			return measure.NotMeasured
 		}
 		row.SetPID(1)
 		row.SetAccepting(true)

@@ -1,0 +1,2 @@
+// Package measure gives contenders their turns, in rounds, and says what they reached.
+package measure

@@ -1,0 +1,39 @@
+package measure
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Show formats x, or returns a dash if it was not measured.
+func Show(format string, x float64) string {
+	if !Measured(x) {
+		return "–"
+	}
+	return fmt.Sprintf(format, x)
+}
+
+// Thousands writes x as a whole number, with a comma after each three digits.
+func Thousands(x float64) string {
+	s := Show("%.0f", x)
+	var b strings.Builder
+	for i, r := range s {
+		if i > 0 && (len(s)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// BytesText writes a size in its largest whole unit.
+func BytesText(n int) string {
+	switch {
+	case n >= 1<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 1<<10:
+		return fmt.Sprintf("%d KiB", n>>10)
+	default:
+		return fmt.Sprintf("%d B", n)
+	}
+}
