@@ -44,7 +44,7 @@ func TestDriftIsTold_Row10(t *testing.T) {
 	events := make(chan Event, 1024)
 	wait := func(match func(Event) bool) Event {
 		t.Helper()
-		limit := time.After(testkit.Patience)
+		limit := time.After(testkit.WaitLimit)
 		for {
 			select {
 			case e := <-events:
@@ -65,7 +65,7 @@ func TestDriftIsTold_Row10(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, pool.Start(t.Context()))
 	defer func() { assert.NoError(t, pool.Shutdown(context.Background())) }()
-	m := testkit.NewMeeting(t)
+	m := testkit.NewRendezvous(t)
 	_, err = hold.Async(t.Context(), pool, m.Addr)
 	require.NoError(t, err)
 	g := m.Next()
@@ -78,7 +78,7 @@ func TestDriftIsTold_Row10(t *testing.T) {
 	assert.Equal(t, g.PID, drift.Worker.PID)
 	assert.Contains(t, drift.Text, "1 tasks in flight, 2 counted as running")
 	assert.Contains(t, log.String(), "worker pool: drift")
-	g.Leave("")
+	g.Release("")
 
 	require.NoError(t, syscall.Kill(g.PID, syscall.SIGKILL))
 	wait(func(e Event) bool { return e.Kind == "exited" && e.Worker.PID == g.PID })

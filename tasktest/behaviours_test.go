@@ -87,27 +87,27 @@ var behaviours = []behaviour{
 		return words(err) + fmt.Sprint(errors.Is(err, context.Canceled))
 	}, "-7 not run: the call ended before a worker was reached: context canceled"},
 	{"a deadline that passes in the task", one, func(t *testing.T, p pool) string {
-		m := testkit.NewMeeting(t)
-		defer func() { m.Next().Leave("") }()
+		m := testkit.NewRendezvous(t)
+		defer func() { m.Next().Release("") }()
 		return outcome(p.Sync(t.Context(), Meet{Addr: m.Addr}, task.WithTimeout(time.Second)))
 	}, "-7 may have run: the call ended while worker 0 (pid N) had not answered"},
 	{"a caller that cancels", one, func(t *testing.T, p pool) string {
-		m := testkit.NewMeeting(t)
+		m := testkit.NewRendezvous(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		answer := ask(ctx, p, Meet{Addr: m.Addr, Ctx: true}, task.WithCancel())
 		g := m.Next()
 		cancel()
-		g.Gone(t)
+		g.Closed(t)
 		return <-answer
 	}, "-7 may have run: "},
 	{"a pool that is busy, and waiting", one, func(t *testing.T, p pool) string {
-		m := testkit.NewMeeting(t)
+		m := testkit.NewRendezvous(t)
 		first := ask(t.Context(), p, Meet{Addr: m.Addr})
 		g := m.Next()
 		busy := outcome(p.Sync(t.Context(), Echo{1}))
 		waited := outcome(p.Sync(t.Context(), Echo{1}, task.WithWait(20*time.Millisecond)))
 		second := ask(t.Context(), p, Echo{"second"}, task.WithWait(patience))
-		g.Leave("first")
+		g.Release("first")
 		return strings.Join([]string{busy, waited, <-first, <-second}, "|")
 	}, "-2 not run: task process busy: of 1 workers 1 are full and 0 do not accept|-2 not run: task process busy: of 1 workers 1 are full and 0 do not accept, and no slot became free in time|first|second"},
 	{"many", task.Config{WorkerNum: 2, MaxRunningNum: 64}, func(t *testing.T, p pool) string {
@@ -126,9 +126,9 @@ var behaviours = []behaviour{
 		return strings.Join(seen, "|")
 	}, "48|49|-5 ran: one of many|-4 not run: nil is not a task|true <nil>|true <nil>|true <nil>"},
 	{"an asynchronous task", one, func(t *testing.T, p pool) string {
-		m := testkit.NewMeeting(t)
+		m := testkit.NewRendezvous(t)
 		id, err := p.Async(t.Context(), Meet{Addr: m.Addr})
-		m.Next().Leave("")
+		m.Next().Release("")
 		return fmt.Sprint(id, err)
 	}, "1 <nil>"},
 	{"a soft limit", task.Config{WorkerNum: 1, SoftTimeLimit: 20 * time.Millisecond}, failing(Wait{}), "the task's soft time limit has passed"},

@@ -82,7 +82,7 @@ func call(t *testing.T, c task.Caller, kind string, r task.Runner) error {
 // A death ends the neighbours' calls too, and their tasks count as lost though they go on.
 func TestADeathTakesItsNeighboursAlong(t *testing.T) {
 	p := tasktest.New(t, task.Config{WorkerNum: 1})
-	m := testkit.NewMeeting(t)
+	m := testkit.NewRendezvous(t)
 	neighbour := make(chan error, 1)
 	go func() {
 		_, err := p.Sync(context.Background(), Meet{Addr: m.Addr, Ctx: true}, task.WithTimeout(patience))
@@ -94,7 +94,7 @@ func TestADeathTakesItsNeighboursAlong(t *testing.T) {
 	e := callError(t, <-neighbour)
 	assert.Equal(t, task.ErrSockTimeout, e.Status)
 	assert.Equal(t, task.MayHaveRun, e.Delivery)
-	g.Gone(t) // its context ended
+	g.Closed(t) // its context ended
 	_, err := p.Sync(t.Context(), Echo{1}, task.WithWait(patience))
 	require.NoError(t, err)
 	s := still(t, p)
@@ -199,10 +199,10 @@ func TestDial(t *testing.T) {
 // On a connection that many calls share, the one that was not read is NotRun, and only that.
 func TestADeathOnASharedConnection(t *testing.T) {
 	p := tasktest.New(t, task.Config{WorkerNum: 1, MaxRunningNum: 64})
-	m := testkit.NewMeeting(t)
+	m := testkit.NewRendezvous(t)
 	const n = 20
 	others := make(chan error, n)
-	var guests []*testkit.Guest
+	var guests []*testkit.Held
 	for range n {
 		go func() {
 			_, err := p.Sync(context.Background(), Meet{Addr: m.Addr, Ctx: true}, task.WithTimeout(patience))

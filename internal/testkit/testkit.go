@@ -16,63 +16,64 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Patience bounds every wait for an event that is certain to come.
-const Patience = 30 * time.Second
+// WaitLimit bounds each wait for an event that is certain to come. It tells "never" from "late", also
+// on a machine with much else to do.
+const WaitLimit = time.Minute
 
-// A Meeting is where tasks, which may run in other processes, report that they run and wait for
-// their result. A task dials Addr, writes a line of three numbers, and reads one.
-type Meeting struct {
+// A Rendezvous holds tasks, which may run in other processes, until a test releases them. A task
+// dials Addr, writes a line of three numbers (task, worker and process), and reads a line.
+type Rendezvous struct {
 	Addr string
 	t    testing.TB
 	l    *net.UnixListener
 }
 
-// A Guest is a task that has come.
-type Guest struct {
+// Held is a task that runs and waits for its release.
+type Held struct {
 	TaskID      uint64
 	Worker, PID int
 	c           net.Conn
 }
 
-// NewMeeting opens a meeting that ends with the test.
-func NewMeeting(t testing.TB) *Meeting {
+// NewRendezvous opens a rendezvous that closes when the test ends.
+func NewRendezvous(t testing.TB) *Rendezvous {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "m") // the path of a socket is short
+	dir, err := os.MkdirTemp("/tmp", "r") // the path of a socket is short
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	addr := filepath.Join(dir, "m")
+	addr := filepath.Join(dir, "r")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: addr, Net: "unix"})
 	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
-	return &Meeting{addr, t, l}
+	return &Rendezvous{addr, t, l}
 }
 
 // Next waits for the next task that runs.
-func (m *Meeting) Next() *Guest {
-	m.t.Helper()
-	require.NoError(m.t, m.l.SetDeadline(time.Now().Add(Patience)))
-	c, err := m.l.Accept()
-	require.NoError(m.t, err, "no task came")
-	m.t.Cleanup(func() { c.Close() })
-	g := &Guest{c: c}
+func (r *Rendezvous) Next() *Held {
+	r.t.Helper()
+	require.NoError(r.t, r.l.SetDeadline(time.Now().Add(WaitLimit)))
+	c, err := r.l.Accept()
+	require.NoError(r.t, err, "no task came")
+	r.t.Cleanup(func() { c.Close() })
+	h := &Held{c: c}
 	line, err := bufio.NewReader(c).ReadString('\n')
-	require.NoError(m.t, err)
-	_, err = fmt.Sscan(line, &g.TaskID, &g.Worker, &g.PID)
-	require.NoError(m.t, err, "a task wrote %q", line)
-	return g
+	require.NoError(r.t, err)
+	_, err = fmt.Sscan(line, &h.TaskID, &h.Worker, &h.PID)
+	require.NoError(r.t, err, "a task wrote %q", line)
+	return h
 }
 
-// Leave lets the task go on with answer.
-func (g *Guest) Leave(answer string) {
-	fmt.Fprintln(g.c, answer)
-	g.c.Close()
+// Release lets the task go on with answer.
+func (h *Held) Release(answer string) {
+	fmt.Fprintln(h.c, answer)
+	h.c.Close()
 }
 
-// Gone waits until the task, or its process, has closed its side.
-func (g *Guest) Gone(t testing.TB) {
+// Closed waits until the task, or its process, has closed its side.
+func (h *Held) Closed(t testing.TB) {
 	t.Helper()
-	require.NoError(t, g.c.SetReadDeadline(time.Now().Add(Patience)))
-	_, err := g.c.Read(make([]byte, 1))
+	require.NoError(t, h.c.SetReadDeadline(time.Now().Add(WaitLimit)))
+	_, err := h.c.Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF)
 }
 
@@ -99,4 +100,23 @@ func (b *Buffer) Reset() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.b.Reset()
+}
+
+// Tail returns the last lines of the buffer, at most 40 of at most 300 bytes each, for the message of
+// a failed test.
+func (b *Buffer) Tail() string {
+	const most, width = 40, 300
+	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+	var out strings.Builder
+	if cut := len(lines) - most; cut > 0 {
+		fmt.Fprintf(&out, "(%d earlier lines)\n", cut)
+		lines = lines[cut:]
+	}
+	for _, line := range lines {
+		if len(line) > width {
+			line = line[:width] + "…"
+		}
+		fmt.Fprintln(&out, line)
+	}
+	return out.String()
 }

@@ -18,6 +18,7 @@ import (
 )
 
 func TestAttachToServerOnce(t *testing.T) {
+	parallel(t)
 	p := newPool(t, task.Config{WorkerNum: 1})
 	srv := &http.Server{}
 	require.NoError(t, p.AttachToServer(srv))
@@ -29,12 +30,13 @@ func TestAttachToServerOnce(t *testing.T) {
 // Every request that is in flight when the server shuts down gets its task's
 // answer, and then no worker is left.
 func TestServerShutdownUnderLoad(t *testing.T) {
+	parallel(t)
 	p := newPool(t, task.Config{WorkerNum: 2, MaxRunningNum: 128})
-	m := testkit.NewMeeting(t)
+	m := testkit.NewRendezvous(t)
 	begun := make(chan struct{}, 64)
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun <- struct{}{}
-		s, err := task.As[string](p.Sync(context.WithoutCancel(r.Context()), Meet{Addr: m.Addr}, task.WithTimeout(patience)))
+		s, err := task.As[string](p.Sync(context.WithoutCancel(r.Context()), Hold{Addr: m.Addr}, task.WithTimeout(waitLimit)))
 		if err == nil {
 			// A second call in the same request, well after the shutdown's beginning.
 			_, err = p.Sync(context.Background(), Echo{1})
@@ -67,16 +69,16 @@ func TestServerShutdownUnderLoad(t *testing.T) {
 			answers <- string(b)
 		})
 	}
-	var guests []*testkit.Guest
+	var held []*testkit.Held
 	for range requests {
 		<-begun
-		guests = append(guests, m.Next())
+		held = append(held, m.Next())
 	}
 	down := make(chan error, 1)
 	go func() { down <- srv.Shutdown(context.Background()) }()
 	assert.ErrorIs(t, <-served, http.ErrServerClosed)
-	for _, g := range guests {
-		g.Leave("answered")
+	for _, g := range held {
+		g.Release("answered")
 	}
 	wg.Wait()
 	for range requests {
@@ -84,7 +86,7 @@ func TestServerShutdownUnderLoad(t *testing.T) {
 	}
 	require.NoError(t, <-down)
 	require.NoError(t, p.Shutdown(t.Context()))
-	assert.Empty(t, children(), "no worker is left")
+	assert.Empty(t, p.children(), "no worker is left")
 	client.CloseIdleConnections()
 }
 
@@ -100,6 +102,7 @@ type idleServer struct{ plainServer }
 func (s *idleServer) Idle() <-chan struct{} { return s.idle }
 
 func TestOtherServers(t *testing.T) {
+	parallel(t)
 	t.Run("without Idle the drain begins at once", func(t *testing.T) {
 		p := newPool(t, task.Config{WorkerNum: 1})
 		s := &plainServer{}

@@ -18,7 +18,6 @@ func benchPool(b *testing.B) *task.Task {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Setenv("TEST_SERVER_NAME", "bench")
 	pool, err := task.New(task.Config{WorkerNum: 2, ServerName: "bench", TempDir: dir})
 	if err == nil {
 		err = pool.Start(context.Background())
@@ -65,7 +64,7 @@ func BenchmarkSync(b *testing.B) {
 				r := Bytes{Data: make([]byte, size)}
 				b.SetBytes(int64(size))
 				share(b, callers, func() error {
-					_, err := pool.Sync(context.Background(), r, task.WithTimeout(patience))
+					_, err := pool.Sync(context.Background(), r, task.WithTimeout(waitLimit))
 					return err
 				})
 			})
@@ -78,7 +77,7 @@ func BenchmarkAsync(b *testing.B) {
 	for _, callers := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
 			share(b, callers, func() error {
-				_, err := pool.Async(context.Background(), Bytes{}, task.WithWait(patience), task.WithTimeout(patience))
+				_, err := pool.Async(context.Background(), Bytes{}, task.WithWait(waitLimit), task.WithTimeout(waitLimit))
 				return err
 			})
 		})
@@ -93,7 +92,7 @@ func BenchmarkSyncMany(b *testing.B) {
 	}
 	b.Run("tasks=100/callers=4", func(b *testing.B) {
 		share(b, 4, func() error {
-			for _, o := range pool.SyncMany(context.Background(), rs, task.WithWait(patience), task.WithTimeout(patience)) {
+			for _, o := range pool.SyncMany(context.Background(), rs, task.WithWait(waitLimit), task.WithTimeout(waitLimit)) {
 				if o.Err != nil {
 					return o.Err
 				}

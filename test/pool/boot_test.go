@@ -11,17 +11,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A worker that is still in OnWorkerStart has nobody to start for once its parent is gone.
+// A worker that is still in OnWorkerStart ends when its parent is gone.
 func TestWorkersThatBootGoWithTheirParent(t *testing.T) {
-	t.Setenv("TEST_ON_WORKER_START", "sleep 1h")
-	h := newHost(t, hostConfig{Number: 2})
+	parallel(t)
+	h := newHost(t, hostConfig{Number: 2, Drain: time.Hour, OnStart: "hang"})
 	var pids []int
 	eventually(t, func() bool {
 		pids = titled(h.cmd.Process.Pid, "h.TaskWorker.")
 		return len(pids) == 2
 	}, func() string { return fmt.Sprint("workers: ", pids) })
 	require.NoError(t, h.cmd.Process.Kill())
-	ended(t, atRace(3*time.Second), pids...)
+	ended(t, pids...)
 }
 
 // titled returns the children of a process that have a worker's title, which they take when they boot.

@@ -15,6 +15,7 @@ import (
 )
 
 func TestDeadlinesAndContexts(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	t.Run("a context that ended before the call", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -26,11 +27,11 @@ func TestDeadlinesAndContexts(t *testing.T) {
 		assert.Equal(t, task.NotRun, e.Delivery)
 	})
 	t.Run("a context that ends during the run", func(t *testing.T) {
-		m := testkit.NewMeeting(t)
+		m := testkit.NewRendezvous(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		failed := make(chan error, 1)
 		go func() {
-			_, err := p.Sync(ctx, Meet{Addr: m.Addr}, task.WithTimeout(patience))
+			_, err := p.Sync(ctx, Hold{Addr: m.Addr}, task.WithTimeout(waitLimit))
 			failed <- err
 		}()
 		g := m.Next()
@@ -38,27 +39,28 @@ func TestDeadlinesAndContexts(t *testing.T) {
 		err := <-failed
 		assert.ErrorIs(t, err, context.Canceled)
 		assert.Equal(t, task.MayHaveRun, callError(t, err).Delivery)
-		g.Leave("")
+		g.Release("")
 	})
 	t.Run("the context's deadline counts", func(t *testing.T) {
-		m := testkit.NewMeeting(t)
+		m := testkit.NewRendezvous(t)
 		ctx, cancel := context.WithTimeout(t.Context(), briefly)
 		defer cancel()
-		_, err := p.Sync(ctx, Meet{Addr: m.Addr}, task.WithTimeout(patience))
+		_, err := p.Sync(ctx, Hold{Addr: m.Addr}, task.WithTimeout(waitLimit))
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
-		m.Next().Leave("")
+		m.Next().Release("")
 	})
 	t.Run("WithTimeout alone is no context's end", func(t *testing.T) {
-		m := testkit.NewMeeting(t)
-		_, err := p.Sync(t.Context(), Meet{Addr: m.Addr}, task.WithTimeout(briefly))
+		m := testkit.NewRendezvous(t)
+		_, err := p.Sync(t.Context(), Hold{Addr: m.Addr}, task.WithTimeout(briefly))
 		assert.ErrorIs(t, err, task.ErrSockTimeout)
 		assert.NotErrorIs(t, err, context.DeadlineExceeded)
-		m.Next().Leave("")
+		m.Next().Release("")
 	})
 }
 
 // Duration zero means "disabled" in the configuration but "fail now" in the code.
 func TestTimeoutsAtTheEdges_Row53(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	for _, d := range []time.Duration{0, -1, math.MinInt64, math.MaxInt64, time.Hour} {
 		_, err := p.Sync(t.Context(), Echo{1}, task.WithTimeout(d))
@@ -73,6 +75,7 @@ func TestTimeoutsAtTheEdges_Row53(t *testing.T) {
 
 // Nobody can stop one running task, and shutdown waits hours.
 func TestWithCancelEndsTheTask_Row55(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	for name, end := range map[string]func(ctx context.Context) (context.Context, context.CancelFunc){
 		"by its context": context.WithCancel,
@@ -81,12 +84,12 @@ func TestWithCancelEndsTheTask_Row55(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := testkit.NewMeeting(t)
+			m := testkit.NewRendezvous(t)
 			ctx, cancel := end(t.Context())
 			defer cancel()
 			failed := make(chan error, 1)
 			go func() {
-				_, err := p.Sync(ctx, Meet{Addr: m.Addr, Ctx: true}, task.WithCancel(), task.WithTimeout(patience))
+				_, err := p.Sync(ctx, Hold{Addr: m.Addr, Ctx: true}, task.WithCancel(), task.WithTimeout(waitLimit))
 				failed <- err
 			}()
 			g := m.Next()
@@ -94,21 +97,22 @@ func TestWithCancelEndsTheTask_Row55(t *testing.T) {
 				cancel()
 			}
 			assert.Error(t, <-failed)
-			g.Gone(t)
+			g.Closed(t)
 			p.still()
 		})
 	}
 	t.Run("not without it", func(t *testing.T) {
-		m := testkit.NewMeeting(t)
+		m := testkit.NewRendezvous(t)
 		before := p.still()
-		_, err := p.Sync(t.Context(), Meet{Addr: m.Addr, Ctx: true}, task.WithTimeout(briefly))
+		_, err := p.Sync(t.Context(), Hold{Addr: m.Addr, Ctx: true}, task.WithTimeout(briefly))
 		require.Error(t, err)
-		m.Next().Leave("")
+		m.Next().Release("")
 		assert.Equal(t, before.Success+1, p.still().Success)
 	})
 }
 
 func TestMetaTravels(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	meta := map[string]string{"traceparent": "00-1"}
 	s, err := task.As[Self](p.Sync(t.Context(), Who{}, task.WithMeta(meta)))
@@ -120,6 +124,7 @@ func TestMetaTravels(t *testing.T) {
 }
 
 func TestTooMuchMetaIsRefusedAtTheCall(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	meta := func(n int) task.CallOption {
 		m := map[string]string{}
@@ -148,6 +153,7 @@ func TestTooMuchMetaIsRefusedAtTheCall(t *testing.T) {
 }
 
 func TestReservedMetaIsRefusedAtTheCall(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	_, err := p.Sync(t.Context(), Echo{1}, task.WithMeta(map[string]string{"a": "b", "taskd.cancel": "1"}))
 	e := callError(t, err)

@@ -17,6 +17,7 @@ import (
 )
 
 func TestDialFromAnotherProcess(t *testing.T) {
+	parallel(t)
 	dir := shortDir(t)
 	startHost(t, hostConfig{Dir: dir, Number: 2})
 	c, err := task.Dial(t.Context(), task.Config{TempDir: dir, ServerName: "h"})
@@ -42,12 +43,14 @@ func TestDialFromAnotherProcess(t *testing.T) {
 }
 
 func TestDialNobody(t *testing.T) {
+	parallel(t)
 	_, err := task.Dial(t.Context(), task.Config{TempDir: shortDir(t), ServerName: "nobody"})
 	require.Error(t, err)
 	assert.Contains(t, err.Error(), "nobody")
 }
 
 func TestDialledClientOutlivesThePool(t *testing.T) {
+	parallel(t)
 	dir := shortDir(t)
 	h := startHost(t, hostConfig{Dir: dir, Number: 1})
 	c, err := task.Dial(t.Context(), task.Config{TempDir: dir, ServerName: "h"})
@@ -68,12 +71,13 @@ func TestDialledClientOutlivesThePool(t *testing.T) {
 }
 
 func TestCallsThroughADialledClientSeeTheShutdown(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	c := dial(t, p)
-	m := testkit.NewMeeting(t)
+	m := testkit.NewRendezvous(t)
 	answer := make(chan error, 1)
 	go func() {
-		_, err := c.Sync(context.Background(), Meet{Addr: m.Addr}, task.WithTimeout(patience))
+		_, err := c.Sync(context.Background(), Hold{Addr: m.Addr}, task.WithTimeout(waitLimit))
 		answer <- err
 	}()
 	g := m.Next()
@@ -83,7 +87,7 @@ func TestCallsThroughADialledClientSeeTheShutdown(t *testing.T) {
 		_, err := c.Sync(t.Context(), Echo{1})
 		return err != nil && callError(t, err).Delivery == task.NotRun
 	}, func() string { return "calls still succeed" })
-	g.Leave("")
+	g.Release("")
 	assert.NoError(t, <-answer)
 	assert.NoError(t, <-done)
 }
@@ -91,6 +95,7 @@ func TestCallsThroughADialledClientSeeTheShutdown(t *testing.T) {
 // Another user's process is refused: at the sockets by their mode, and by the
 // workers and the control socket by the peer's credentials when it gets in.
 func TestAnotherUserIsRefused(t *testing.T) {
+	parallel(t)
 	if os.Getuid() != 0 {
 		t.Skip("only root can become another user")
 	}
@@ -120,10 +125,11 @@ func TestAnotherUserIsRefused(t *testing.T) {
 
 // A pool that a worker of another pool starts forks nothing.
 func TestPoolInsideAWorker(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
-	s, err := task.As[string](p.Sync(t.Context(), Inside{Dir: p.dir, Name: "p"}, task.WithTimeout(patience)))
+	s, err := task.As[string](p.Sync(t.Context(), Inside{Dir: p.dir, Name: "p"}, task.WithTimeout(waitLimit)))
 	require.NoError(t, err)
 	assert.Equal(t, "hello inside", s)
-	_, err = p.Sync(t.Context(), Inside{Dir: p.dir, Name: "nobody"}, task.WithTimeout(patience))
+	_, err = p.Sync(t.Context(), Inside{Dir: p.dir, Name: "nobody"}, task.WithTimeout(waitLimit))
 	assert.Contains(t, callError(t, err).Message, "worker of pool p")
 }

@@ -12,9 +12,10 @@ import (
 )
 
 func TestTheTaskOfALimitsEventHasItsAge(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1, DrainTimeout: 100 * time.Millisecond})
 	before := time.Now()
-	_, err := p.Sync(t.Context(), Deaf{}, task.WithTimeLimit(50*time.Millisecond, 150*time.Millisecond), task.WithTimeout(patience))
+	_, err := p.Sync(t.Context(), Stuck{}, task.WithTimeLimit(50*time.Millisecond, 150*time.Millisecond), task.WithTimeout(waitLimit))
 	require.ErrorIs(t, err, task.ErrTask)
 	for kind, limit := range map[string]time.Duration{"soft_limit": 50 * time.Millisecond, "hard_limit": 150 * time.Millisecond} {
 		e := p.event(func(e task.Event) bool { return string(e.Kind) == kind })
@@ -26,6 +27,7 @@ func TestTheTaskOfALimitsEventHasItsAge(t *testing.T) {
 }
 
 func TestAFailedRunOfManyHasItsTaskID(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	o := p.SyncMany(t.Context(), []task.Runner{Fail{Text: "no"}})[0]
 	e := callError(t, o.Err)

@@ -19,20 +19,21 @@ import (
 
 // A late answer is given to the next caller, and so on for ever.
 func TestNoAnswerReachesAnotherCaller_Row50(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 2})
 	t.Run("the call after one that was given up", func(t *testing.T) {
-		m := testkit.NewMeeting(t)
+		m := testkit.NewRendezvous(t)
 		for i := range 20 {
 			ctx, giveUp := context.WithCancel(t.Context())
 			given := make(chan error, 1)
 			go func() {
-				_, err := p.Sync(ctx, Meet{Addr: m.Addr}, task.WithTimeout(patience))
+				_, err := p.Sync(ctx, Hold{Addr: m.Addr}, task.WithTimeout(waitLimit))
 				given <- err
 			}()
 			g := m.Next()
 			giveUp()
 			require.ErrorIs(t, <-given, task.ErrSockTimeout)
-			for _, answers := range []func(){func() {}, func() { g.Leave("too late") }} {
+			for _, answers := range []func(){func() {}, func() { g.Release("too late") }} {
 				answers()
 				n, err := task.As[int](p.Sync(t.Context(), Echo{i}))
 				require.NoError(t, err)
@@ -60,7 +61,7 @@ func TestNoAnswerReachesAnotherCaller_Row50(t *testing.T) {
 // mixedCall calls in one of several ways, with a time-out that an answer may or
 // may not meet, and checks that an answer is its own.
 func mixedCall(t *testing.T, p *pool, value int) {
-	opts := []task.CallOption{task.WithTimeout(patience)}
+	opts := []task.CallOption{task.WithTimeout(waitLimit)}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	switch rand.IntN(6) {
@@ -89,6 +90,7 @@ func mixedCall(t *testing.T, p *pool, value int) {
 // A step of the wall clock makes every worker "timed out". Deadlines here are
 // instants of a clock that nobody can set; the wall clock's time means nothing to it.
 func TestDeadlinesIgnoreTheWallClock_Row52(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	var mono unix.Timespec
 	require.NoError(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono))
@@ -111,8 +113,9 @@ func TestDeadlinesIgnoreTheWallClock_Row52(t *testing.T) {
 
 // A panic outside a task's own goroutine ends the worker; the caller learns why.
 func TestPanicOfAGoroutineIsNamed(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
-	_, err := p.Sync(t.Context(), Stray{"nobody recovers this"}, task.WithTimeout(patience))
+	_, err := p.Sync(t.Context(), Stray{"nobody recovers this"}, task.WithTimeout(waitLimit))
 	e := callError(t, err)
 	assert.Equal(t, task.MayHaveRun, e.Delivery)
 	assert.Contains(t, e.Message, "crashed (exit status 2)")

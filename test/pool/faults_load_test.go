@@ -27,7 +27,7 @@ import (
 func TestManyProcessesDoNotStormOneWorker_Row67(t *testing.T) {
 	const workers, clients, slots = 8, 64, 16
 	p := startPool(t, task.Config{WorkerNum: workers, MaxRunningNum: slots})
-	m := testkit.NewMeeting(t)
+	m := testkit.NewRendezvous(t)
 	callers := make([]*host, clients)
 	for i := range callers {
 		callers[i] = newHost(t, hostConfig{Kind: "caller", Dir: p.dir, Name: "p"})
@@ -36,18 +36,17 @@ func TestManyProcessesDoNotStormOneWorker_Row67(t *testing.T) {
 		require.Equal(t, "ready", h.line())
 	}
 	t.Run("one call each", func(t *testing.T) {
-		// On a machine with more to do than this, the calls come later than they are
-		// meant to, all at once: one of three rounds has to go as it should.
+		// On a busy machine the calls come late and all at once: one of ten rounds has to go as it should.
 		best := clients
-		for round := 0; round < 3 && best > clients/workers*3/2; round++ {
+		for round := 0; round < 10 && best > clients/workers*3/2; round++ {
 			best = min(best, storm(t, callers, m))
 		}
 		assert.LessOrEqual(t, best, clients/workers*3/2, "calls of the worker with most of them")
 	})
 	t.Run("more calls than slots", func(t *testing.T) {
-		var held []*testkit.Guest
+		var held []*testkit.Held
 		for range workers*slots - clients/2 { // half of the clients find no slot
-			_, err := p.Async(t.Context(), Meet{Addr: m.Addr})
+			_, err := p.Async(t.Context(), Hold{Addr: m.Addr})
 			require.NoError(t, err)
 			held = append(held, m.Next())
 		}
@@ -58,11 +57,11 @@ func TestManyProcessesDoNotStormOneWorker_Row67(t *testing.T) {
 			held = append(held, m.Next())
 		}
 		for range clients / 2 { // each one that leaves lets another in
-			held[0].Leave("")
+			held[0].Release("")
 			held = append(held[1:], m.Next())
 		}
 		for _, g := range held {
-			g.Leave("")
+			g.Release("")
 		}
 		for _, h := range callers {
 			assert.Equal(t, "<nil>", h.line(), "a call that waits is not busy")
@@ -73,23 +72,23 @@ func TestManyProcessesDoNotStormOneWorker_Row67(t *testing.T) {
 
 // storm lets each caller call once, 1 ms after the one before, and returns how many of
 // the calls one worker got at most.
-func storm(t *testing.T, callers []*host, m *testkit.Meeting) (most int) {
-	stagger := time.NewTicker(atRace(time.Millisecond))
+func storm(t *testing.T, callers []*host, m *testkit.Rendezvous) (most int) {
+	stagger := time.NewTicker(time.Millisecond)
 	defer stagger.Stop()
 	for _, h := range callers {
 		<-stagger.C
 		h.say(m.Addr)
 	}
 	load := map[int]int{}
-	var guests []*testkit.Guest
+	var held []*testkit.Held
 	for range callers {
 		g := m.Next()
 		load[g.Worker]++
 		most = max(most, load[g.Worker])
-		guests = append(guests, g)
+		held = append(held, g)
 	}
-	for _, g := range guests {
-		g.Leave("")
+	for _, g := range held {
+		g.Release("")
 	}
 	for _, h := range callers {
 		assert.Equal(t, "<nil>", h.line())
@@ -104,7 +103,7 @@ func TestStoppedPoolHoldsNobody_Row68(t *testing.T) {
 	require.NoError(t, err)
 	before := p.Status()
 	resume := []func(){stop(t, before[0].PID), stop(t, before[1].PID)}
-	const timeout = 400 * time.Millisecond
+	const timeout = time.Second
 	begun, cpu := time.Now(), cpuTime(t)
 	var wg sync.WaitGroup
 	for i := range 64 {
@@ -118,8 +117,8 @@ func TestStoppedPoolHoldsNobody_Row68(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	assert.Less(t, time.Since(begun), atRace(2*timeout))
-	assert.Less(t, cpuTime(t)-cpu, atRace(timeout/4))
+	assert.Less(t, time.Since(begun), timeout+soon)
+	assert.Less(t, cpuTime(t)-cpu, timeout/2, "a caller that spins takes a processor")
 	for _, f := range resume {
 		f()
 	}
@@ -143,13 +142,14 @@ func cpuTime(t *testing.T) time.Duration {
 
 // N processes each take all processors of the host.
 func TestWorkersShareTheProcessors_Row69(t *testing.T) {
+	parallel(t)
 	const workers = 8
 	p := startPool(t, task.Config{WorkerNum: workers})
 	rs := make([]task.Runner, 32*workers)
 	for i := range rs {
 		rs[i] = Slow{For: 20 * time.Millisecond}
 	}
-	for _, o := range p.SyncMany(t.Context(), rs, task.WithTimeout(patience)) {
+	for _, o := range p.SyncMany(t.Context(), rs, task.WithTimeout(waitLimit)) {
 		require.NoError(t, o.Err)
 	}
 	share := (runtime.GOMAXPROCS(0) + workers - 1) / workers
@@ -177,26 +177,27 @@ func TestWorkersShareTheProcessors_Row69(t *testing.T) {
 }
 
 func TestALongTaskGivesItsWorkerAProcessor(t *testing.T) {
+	parallel(t)
 	workers := runtime.GOMAXPROCS(0) // the share of each is one
 	p := startPool(t, task.Config{WorkerNum: workers, MaxRunningNum: 4})
 	procs := func() int {
-		s, err := task.As[Self](p.Sync(t.Context(), Who{}, task.WithTimeout(patience)))
+		s, err := task.As[Self](p.Sync(t.Context(), Who{}, task.WithTimeout(waitLimit)))
 		require.NoError(t, err)
 		return s.Procs
 	}
 	require.Equal(t, 1, procs())
-	m := testkit.NewMeeting(t)
+	m := testkit.NewRendezvous(t)
 	for range workers {
-		_, err := p.Async(t.Context(), Meet{Addr: m.Addr})
+		_, err := p.Async(t.Context(), Hold{Addr: m.Addr})
 		require.NoError(t, err)
 	}
-	var long []*testkit.Guest
+	var long []*testkit.Held
 	for range workers {
 		long = append(long, m.Next())
 	}
 	eventually(t, func() bool { return procs() == 2 }, func() string { return "a worker with a long task has one processor" })
 	for _, g := range long {
-		g.Leave("done")
+		g.Release("done")
 	}
 	eventually(t, func() bool { return procs() == 1 }, func() string { return "the processor was not given back" })
 }
@@ -212,7 +213,7 @@ func sendAll(t *testing.T, p *pool, index int, want task.Status, frames ...[]byt
 	c, err := net.Dial("unix", filepath.Join(p.dir, fmt.Sprintf("p.TaskWorker.%d.sock", index)))
 	require.NoError(t, err)
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(patience))
+	c.SetDeadline(time.Now().Add(waitLimit))
 	require.True(t, readResponse(t, c).OK, "the greeting")
 	for _, f := range frames {
 		_, err := c.Write(f)
@@ -223,6 +224,7 @@ func sendAll(t *testing.T, p *pool, index int, want task.Status, frames ...[]byt
 
 // The error of a huge message blocks the parent, and with it the pool.
 func TestGarbageFramesBlockNobody_Row70(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 4})
 	before := p.Status()
 	const size = 2<<20 - 4
@@ -240,7 +242,7 @@ func TestGarbageFramesBlockNobody_Row70(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, i, n)
 	}
-	assert.Less(t, time.Since(begun), atRace(time.Second))
+	assert.Less(t, time.Since(begun), soon)
 	for i, r := range p.Status() {
 		assert.Equal(t, before[i].PID, r.PID)
 	}
@@ -264,6 +266,7 @@ func statm(t *testing.T, pid, field int) int {
 
 // Five bytes of input allocate gigabytes.
 func TestSmallClaimsCostLittle_Row71(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	_, err := p.Sync(t.Context(), Echo{1})
 	require.NoError(t, err)

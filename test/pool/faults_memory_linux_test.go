@@ -25,14 +25,14 @@ func TestWantOfMemoryIsNamed_Row75(t *testing.T) {
 		}
 		limit := uint64(addresses(t, pid) + 800<<20) // room for threads, not for what the task wants
 		require.NoError(t, unix.Prlimit(pid, unix.RLIMIT_AS, &unix.Rlimit{Cur: limit, Max: limit}, nil))
-		_, err := p.Sync(t.Context(), Hoard{Bytes: 1 << 30}, task.WithTimeout(patience))
+		_, err := p.Sync(t.Context(), Hoard{Bytes: 1 << 30}, task.WithTimeout(waitLimit))
 		e := callError(t, err)
 		assert.Equal(t, task.MayHaveRun, e.Delivery)
 		assert.Contains(t, e.Message, "out of memory")
 		exit := p.exited(pid)
 		assert.EqualValues(t, "out_of_memory", exit.Reason)
 		assert.Contains(t, exit.Stderr, "memory", "the runtime's own words")
-		_, err = p.Sync(t.Context(), Echo{1}, task.WithWait(patience), task.WithTimeout(patience))
+		_, err = p.Sync(t.Context(), Echo{1}, task.WithWait(waitLimit), task.WithTimeout(waitLimit))
 		assert.NoError(t, err)
 	})
 	t.Run("a limit of the control group", func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestWantOfMemoryIsNamed_Row75(t *testing.T) {
 		s, err := task.As[Self](c.Sync(t.Context(), Who{}))
 		require.NoError(t, err)
 		assert.EqualValues(t, limit/10*9/3, s.MaxHeap, "a worker's share of the limit")
-		_, err = c.Sync(t.Context(), Hoard{Bytes: 1 << 30}, task.WithTimeout(patience))
+		_, err = c.Sync(t.Context(), Hoard{Bytes: 1 << 30}, task.WithTimeout(waitLimit))
 		e := callError(t, err)
 		assert.Equal(t, task.MayHaveRun, e.Delivery)
 		assert.Contains(t, e.Message, "out of memory (signal 9")

@@ -27,7 +27,7 @@ func (Loop) Run(context.Context, task.Info) (any, error) {
 	}
 }
 
-// Blocked sits in a system call for ever.
+// Blocked sits in a system call that does not return.
 type Blocked struct{}
 
 func (Blocked) Run(context.Context, task.Info) (any, error) {
@@ -39,16 +39,16 @@ func (Blocked) Run(context.Context, task.Info) (any, error) {
 	return nil, err
 }
 
-// Family starts processes that hold the worker's output, and their children, whose
-// parents end, and blocks for ever. Mark is in the command line of each.
+// Family starts processes that hold the worker's output, and their children, whose parents end, and
+// blocks. Each reads Pipe, which is in its command line and has no writer but the test.
 type Family struct {
-	Addr, Mark string
+	Addr, Pipe string
 	Children   int
 }
 
 func (f Family) Run(_ context.Context, info task.Info) (any, error) {
 	for range f.Children {
-		cmd := exec.Command("sh", "-c", `sleep "$0" & (sleep "$0" & sleep "$0" &) & exec sleep "$0"`, f.Mark)
+		cmd := exec.Command("sh", "-c", `cat "$0" & (cat "$0" & cat "$0" &) & exec cat "$0"`, f.Pipe)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		if err := cmd.Start(); err != nil {
 			return nil, err

@@ -23,38 +23,44 @@ import (
 	"github.com/taskd-go/task/internal/testkit"
 )
 
-// onWorkerStart is what TEST_ON_WORKER_START asks for.
-func onWorkerStart(_ context.Context, w task.Worker) error {
-	switch what := os.Getenv("TEST_ON_WORKER_START"); {
-	case what == "report":
-		fmt.Fprintf(os.Stderr, "OnWorkerStart index=%d pid=%d\n", w.Index, w.PID)
-	case what == "fail":
-		return errors.New("no database today")
-	case what == "panic":
-		panic("no luck today")
-	case what == "exit":
-		fmt.Fprintln(os.Stderr, "my last words")
-		os.Exit(7)
-	case strings.HasPrefix(what, "unless "):
-		// It fails as long as the file is missing.
-		if _, err := os.Stat(strings.TrimPrefix(what, "unless ")); err != nil {
-			return errors.New("the file is missing")
+// onWorkerStart returns what the workers of a pool do before they accept.
+func onWorkerStart(what string) func(context.Context, task.Worker) error {
+	verb, object, _ := strings.Cut(what, " ")
+	return func(_ context.Context, w task.Worker) error {
+		switch verb {
+		case "report":
+			fmt.Fprintf(os.Stderr, "OnWorkerStart index=%d pid=%d\n", w.Index, w.PID)
+		case "fail":
+			return errors.New("no database today")
+		case "panic":
+			panic("no luck today")
+		case "exit":
+			fmt.Fprintln(os.Stderr, "my last words")
+			os.Exit(7)
+		case "unless": // it fails as long as the file is missing
+			if _, err := os.Stat(object); err != nil {
+				return errors.New("the file is missing")
+			}
+		case "until": // it waits as long as the file is missing
+			for _, err := os.Stat(object); err != nil; _, err = os.Stat(object) {
+				pause()
+			}
+		case "take": // it waits as long as the file is missing, and removes it
+			for os.Remove(object) != nil {
+				pause()
+			}
+		case "hang":
+			select {}
 		}
-	case strings.HasPrefix(what, "sleep "):
-		d, err := time.ParseDuration(strings.TrimPrefix(what, "sleep "))
-		if err != nil {
-			return err
-		}
-		time.Sleep(d) // a start that takes its time
+		return nil
 	}
-	return nil
 }
 
 // logged waits until the pool's log has the line n times.
 func (p *pool) logged(line string, n int) {
 	p.t.Helper()
 	eventually(p.t, func() bool { return strings.Count(p.log.String(), line) >= n }, func() string {
-		return fmt.Sprintf("want %d times %q in\n%s", n, line, p.log.String())
+		return fmt.Sprintf("want %d times %q in\n%s", n, line, p.log.Tail())
 	})
 	assert.Equal(p.t, n, strings.Count(p.log.String(), line), "%q", line)
 }
@@ -91,7 +97,7 @@ func rawStatus(t *testing.T, p *pool, frame []byte) task.Status {
 	c, err := net.Dial("unix", p.dir+"/"+p.Config().ServerName+".TaskWorker.0.sock")
 	require.NoError(t, err)
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(patience))
+	c.SetDeadline(time.Now().Add(waitLimit))
 	_, err = c.Write(frame)
 	require.NoError(t, err)
 	require.NoError(t, c.(*net.UnixConn).CloseWrite())
@@ -120,7 +126,8 @@ type hostConfig struct {
 	Slots  int
 	Number int
 	Drain  time.Duration
-	Addr   string
+
+	OnStart string // see onWorkerStart
 }
 
 // startHost runs this binary as a host and waits until its pool accepts.
@@ -168,7 +175,7 @@ func runHostCommand(t *testing.T, cmd *exec.Cmd) *host {
 		h.cmd.Process.Kill()
 		h.cmd.Wait()
 		if t.Failed() {
-			t.Logf("the host's stderr:\n%s", h.err.String())
+			t.Logf("the end of the host's stderr:\n%s", h.err.Tail())
 		}
 	})
 	return h
@@ -187,8 +194,8 @@ func (h *host) line() string {
 	select {
 	case s := <-got:
 		return s
-	case <-time.After(patience):
-		require.FailNow(h.t, "the host is silent", h.err.String())
+	case <-time.After(waitLimit):
+		require.FailNow(h.t, "the host is silent")
 		return ""
 	}
 }
@@ -217,8 +224,8 @@ func runHost(config string) int {
 	case "caller":
 		return callOnCommand(cfg)
 	}
-	pc := poolConfig()
-	pc.ServerName, pc.TempDir = cfg.Name, cfg.Dir
+	pc := poolConfig(cfg.Name, cfg.OnStart)
+	pc.TempDir = cfg.Dir
 	pc.WorkerNum, pc.MaxRunningNum, pc.DrainTimeout = cfg.Number, cfg.Slots, cfg.Drain
 	task.RunIfWorker(pc)
 	p, err := task.New(pc)
@@ -245,14 +252,14 @@ func runHost(config string) int {
 				pids = append(pids, s.PID)
 			}
 			json.NewEncoder(os.Stdout).Encode(pids)
-		case "meet":
-			_, err := p.Async(context.Background(), Meet{Addr: arg})
+		case "hold":
+			_, err := p.Async(context.Background(), Hold{Addr: arg})
 			fmt.Println(err)
 		case "limited":
-			_, err := p.Async(context.Background(), Meet{Addr: arg}, task.WithTimeLimit(0, 2*time.Second))
+			_, err := p.Async(context.Background(), Hold{Addr: arg}, task.WithTimeLimit(0, 2*time.Second))
 			fmt.Println(err)
-		case "deaf":
-			_, err := p.Async(context.Background(), Deaf{Addr: arg})
+		case "stuck":
+			_, err := p.Async(context.Background(), Stuck{Addr: arg})
 			fmt.Println(err)
 		case "noisy":
 			_, err := p.Async(context.Background(), Noisy{Addr: arg})
@@ -305,7 +312,7 @@ func callOnCommand(cfg hostConfig) int {
 	fmt.Println("ready")
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
-		_, err := c.Sync(context.Background(), Meet{Addr: in.Text()}, task.WithTimeout(patience), task.WithWait(patience))
+		_, err := c.Sync(context.Background(), Hold{Addr: in.Text()}, task.WithTimeout(waitLimit), task.WithWait(waitLimit))
 		fmt.Println(err)
 	}
 	return 0

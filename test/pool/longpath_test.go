@@ -13,6 +13,7 @@ import (
 )
 
 func TestTheLongestSocketPathWorks_Row18(t *testing.T) {
+	parallel(t)
 	root := shortDir(t)
 	dir := filepath.Join(root, strings.Repeat("d", 100-len("/p.TaskWorker.0.sock")-len(root)-1))
 	require.NoError(t, os.Mkdir(dir, 0o700))

@@ -29,6 +29,7 @@ type Nested struct {
 }
 
 func TestResultsArriveAsTheyLeft(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	at := time.Date(2026, 2, 3, 4, 5, 6, 789, time.UTC)
 	for name, c := range map[string]struct{ sent, value any }{
@@ -75,6 +76,7 @@ func TestResultsArriveAsTheyLeft(t *testing.T) {
 }
 
 func TestNumbersThatDoNotFitAreErrors(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	r, err := p.Sync(t.Context(), Echo{300})
 	require.NoError(t, err)
@@ -89,6 +91,7 @@ func TestNumbersThatDoNotFitAreErrors(t *testing.T) {
 }
 
 func TestDefinedFunctions(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 2})
 	n, err := double.Sync(t.Context(), p, 21)
 	require.NoError(t, err)
@@ -105,6 +108,7 @@ func TestDefinedFunctions(t *testing.T) {
 }
 
 func TestNamedTasks(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	s, err := task.As[string](p.Sync(t.Context(), task.Named("test.greet", map[string]any{"Name": "you"})))
 	require.NoError(t, err)
@@ -122,6 +126,7 @@ func TestNamedTasks(t *testing.T) {
 }
 
 func TestUnregisteredTypesAreRefusedAtTheCall(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	_, err := p.Sync(t.Context(), &unregistered{})
 	e := callError(t, err)
@@ -131,6 +136,7 @@ func TestUnregisteredTypesAreRefusedAtTheCall(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	for name, c := range map[string]struct {
 		fail     Fail
@@ -171,6 +177,7 @@ func TestFailures(t *testing.T) {
 }
 
 func TestCallsBeforeStartAndAfterShutdown(t *testing.T) {
+	parallel(t)
 	p := newPool(t, task.Config{WorkerNum: 1})
 	_, err := p.Sync(t.Context(), Echo{1})
 	assert.ErrorIs(t, err, task.ErrNotStarted)
@@ -190,6 +197,7 @@ func TestCallsBeforeStartAndAfterShutdown(t *testing.T) {
 }
 
 func TestShutdownBeforeStart(t *testing.T) {
+	parallel(t)
 	p := newPool(t, task.Config{WorkerNum: 1})
 	require.NoError(t, p.Shutdown(t.Context()))
 	assert.ErrorIs(t, p.Start(t.Context()), task.ErrClosed)
@@ -197,23 +205,24 @@ func TestShutdownBeforeStart(t *testing.T) {
 
 // shutdown(wait=False) and a dropped handle strand queued work.
 func TestShutdownWithCallsOpen_Row61(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 2})
-	m := testkit.NewMeeting(t)
+	m := testkit.NewRendezvous(t)
 	answers := make(chan error, 8)
 	for range 8 {
 		go func() {
-			_, err := p.Sync(context.Background(), Meet{Addr: m.Addr}, task.WithTimeout(patience))
+			_, err := p.Sync(context.Background(), Hold{Addr: m.Addr}, task.WithTimeout(waitLimit))
 			answers <- err
 		}()
 	}
-	var guests []*testkit.Guest
+	var held []*testkit.Held
 	for range 8 {
-		guests = append(guests, m.Next())
+		held = append(held, m.Next())
 	}
 	done := make(chan error)
 	go func() { done <- p.Shutdown(context.Background()) }()
-	for _, g := range guests {
-		g.Leave("")
+	for _, g := range held {
+		g.Release("")
 	}
 	for range 8 {
 		assert.NoError(t, <-answers)
@@ -222,6 +231,7 @@ func TestShutdownWithCallsOpen_Row61(t *testing.T) {
 }
 
 func TestLimitsOfFrames(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1, MaxPackageSize: 64 << 10})
 	before := p.still()
 	_, err := p.Sync(t.Context(), Blob{In: make([]byte, 64<<10)})
@@ -242,6 +252,7 @@ func TestLimitsOfFrames(t *testing.T) {
 }
 
 func TestArgumentsThatCannotBeEncoded(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	_, err := p.Sync(t.Context(), Echo{make(chan int)})
 	e := callError(t, err)
@@ -250,6 +261,7 @@ func TestArgumentsThatCannotBeEncoded(t *testing.T) {
 }
 
 func TestManyCalls(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 2})
 	rs := make([]task.Runner, 200)
 	for i := range rs {
@@ -284,35 +296,37 @@ func TestManyCalls(t *testing.T) {
 }
 
 func TestLeastLoadedWorkerIsChosen(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 3, MaxRunningNum: 2})
-	m := testkit.NewMeeting(t)
+	m := testkit.NewRendezvous(t)
 	perWorker := map[int]int{}
-	var guests []*testkit.Guest
+	var held []*testkit.Held
 	for range 6 {
-		_, err := p.Async(t.Context(), Meet{Addr: m.Addr})
+		_, err := p.Async(t.Context(), Hold{Addr: m.Addr})
 		require.NoError(t, err)
 		g := m.Next()
 		perWorker[g.Worker]++
-		guests = append(guests, g)
+		held = append(held, g)
 	}
 	assert.Equal(t, map[int]int{0: 2, 1: 2, 2: 2}, perWorker)
 	_, err := p.Sync(t.Context(), Echo{1})
 	e := callError(t, err)
 	assert.Equal(t, task.ErrProcessBusy, e.Status)
 	assert.Equal(t, task.NotRun, e.Delivery)
-	for _, g := range guests {
-		g.Leave("")
+	for _, g := range held {
+		g.Release("")
 	}
 }
 
 // "No free workers" under bursts; users want a bounded wait.
 func TestBurstWaitsForSlots_Row63(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 2, MaxRunningNum: 4})
 	var wg sync.WaitGroup
 	errs := make(chan error, 24)
 	for range 24 { // three times what the pool can run at once
 		wg.Go(func() {
-			_, err := p.Sync(t.Context(), Slow{For: 20 * time.Millisecond}, task.WithWait(atRace(time.Second)), task.WithTimeout(patience))
+			_, err := p.Sync(t.Context(), Slow{For: 20 * time.Millisecond}, task.WithWait(waitLimit), task.WithTimeout(waitLimit))
 			errs <- err
 		})
 	}
@@ -324,17 +338,18 @@ func TestBurstWaitsForSlots_Row63(t *testing.T) {
 }
 
 func TestWaitIsBounded(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1, MaxRunningNum: 1})
-	m := testkit.NewMeeting(t)
-	_, err := p.Async(t.Context(), Meet{Addr: m.Addr})
+	m := testkit.NewRendezvous(t)
+	_, err := p.Async(t.Context(), Hold{Addr: m.Addr})
 	require.NoError(t, err)
 	g := m.Next()
 	for name, opts := range map[string][]task.CallOption{
-		"by WithWait":     {task.WithWait(50 * time.Millisecond), task.WithTimeout(patience)},
-		"by the deadline": {task.WithWait(patience), task.WithTimeout(50 * time.Millisecond)},
+		"by WithWait":     {task.WithWait(50 * time.Millisecond), task.WithTimeout(waitLimit)},
+		"by the deadline": {task.WithWait(waitLimit), task.WithTimeout(50 * time.Millisecond)},
 	} {
 		_, err = p.Sync(t.Context(), Echo{1}, opts...)
 		assert.Equal(t, task.NotRun, callError(t, err).Delivery, name)
 	}
-	g.Leave("")
+	g.Release("")
 }

@@ -53,7 +53,7 @@ func TestWhatAWorkerIs(t *testing.T) {
 func TestEnvironmentByAllowList_Row77(t *testing.T) {
 	t.Setenv("SECRET", "x")
 	t.Setenv("WANTED", "y")
-	p := startPool(t, task.Config{WorkerNum: 1, Env: []string{"WANTED", "TEST_SERVER_NAME", "GORACE"}})
+	p := startPool(t, task.Config{WorkerNum: 1, Env: []string{"WANTED", "GORACE"}})
 	s, err := task.As[Self](p.Sync(t.Context(), Who{}))
 	require.NoError(t, err)
 	assert.Contains(t, s.Env, "WANTED=y")
@@ -62,10 +62,11 @@ func TestEnvironmentByAllowList_Row77(t *testing.T) {
 
 // A print to stdout corrupts the frame stream.
 func TestPrintsDoNotDisturbCalls_Row72(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	printed := make(chan error, 1)
 	go func() {
-		_, err := p.Sync(context.Background(), Print{Line: "noise", Bytes: atMost(10 << 20)}, task.WithTimeout(patience))
+		_, err := p.Sync(context.Background(), Print{Line: "noise", Bytes: atMost(10 << 20)}, task.WithTimeout(waitLimit))
 		printed <- err
 	}()
 	for i := range 200 {
@@ -88,19 +89,23 @@ func TestPrintsDoNotDisturbCalls_Row72(t *testing.T) {
 	}, func() string { return "no line with worker and pid" })
 }
 
+// startWithOutput starts a pool without a Logger in a process whose stdout and stderr are w.
+func startWithOutput(t *testing.T, w *os.File) *pool {
+	t.Helper()
+	stdout, stderr := os.Stdout, os.Stderr
+	os.Stdout, os.Stderr = w, w
+	defer func() { os.Stdout, os.Stderr = stdout, stderr }()
+	return startPool(t, task.Config{WorkerNum: 1, Logger: noLogger})
+}
+
 // A parent whose own output blocks must not hold up its workers.
 func TestBlockedParentOutput(t *testing.T) {
-	r, w, err := os.Pipe()
+	r, w, err := os.Pipe() // never read
 	require.NoError(t, err)
 	defer r.Close()
 	defer w.Close()
-	old := os.Stdout
-	os.Stdout = w // nobody reads
-	p := newPool(t, task.Config{WorkerNum: 1, Logger: noLogger})
-	err = p.Start(t.Context())
-	os.Stdout = old
-	require.NoError(t, err)
-	_, err = p.Sync(t.Context(), Print{Line: "x", Bytes: 1 << 20}, task.WithTimeout(patience))
+	p := startWithOutput(t, w)
+	_, err = p.Sync(t.Context(), Print{Line: "x", Bytes: 1 << 20}, task.WithTimeout(waitLimit))
 	assert.NoError(t, err)
 	require.NoError(t, p.Shutdown(t.Context()))
 }
@@ -109,12 +114,7 @@ func TestBlockedParentOutput(t *testing.T) {
 func TestOutputGoesOnByteForByte(t *testing.T) {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
-	old := os.Stdout
-	os.Stdout = w
-	p := newPool(t, task.Config{WorkerNum: 1, Logger: noLogger})
-	err = p.Start(t.Context())
-	os.Stdout = old
-	require.NoError(t, err)
+	p := startWithOutput(t, w)
 	got := make(chan string, 1)
 	go func() {
 		b, _ := io.ReadAll(r)
@@ -124,12 +124,14 @@ func TestOutputGoesOnByteForByte(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, p.Shutdown(t.Context()))
 	w.Close()
-	assert.Equal(t, "line"+strings.Repeat("x", 95)+"\n", <-got)
+	line := "line" + strings.Repeat("x", 95) + "\n"
+	assert.Equal(t, line+line, <-got, "one on stdout, one on stderr")
 	r.Close()
 }
 
 // Buffered output is lost at a crash.
 func TestLastWordsOfAKilledWorker_Row74(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	_, err := p.Sync(t.Context(), Signal{Number: int(syscall.SIGKILL), Print: "these are my last words"})
 	require.Error(t, err)
@@ -139,48 +141,50 @@ func TestLastWordsOfAKilledWorker_Row74(t *testing.T) {
 
 // One dead worker breaks the whole pool; no pid, no code.
 func TestOneDeadWorkerHarmsNoOther_Row32(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 4})
-	m := testkit.NewMeeting(t)
+	m := testkit.NewRendezvous(t)
 	failed := make(chan error, 4)
-	var guests []*testkit.Guest
+	var held []*testkit.Held
 	for range 4 { // one after the other: calls that choose at the same moment may choose the same worker
 		go func() {
-			_, err := p.Sync(context.Background(), Meet{Addr: m.Addr}, task.WithTimeout(patience))
+			_, err := p.Sync(context.Background(), Hold{Addr: m.Addr}, task.WithTimeout(waitLimit))
 			failed <- err
 		}()
-		guests = append(guests, m.Next())
+		held = append(held, m.Next())
 	}
-	victim := guests[0]
-	require.NoError(t, syscall.Kill(victim.PID, syscall.SIGKILL))
+	killed := held[0]
+	require.NoError(t, syscall.Kill(killed.PID, syscall.SIGKILL))
 	start := time.Now()
 	e := callError(t, <-failed)
-	assert.Less(t, time.Since(start), atRace(time.Second), "the call ends at once, not at its time-out")
+	assert.Less(t, time.Since(start), soon, "the call ends at once, not at its time-out")
 	assert.Equal(t, task.ErrSockTimeout, e.Status)
 	assert.Equal(t, task.MayHaveRun, e.Delivery)
-	assert.Equal(t, victim.PID, e.PID)
-	assert.Contains(t, e.Error(), fmt.Sprint(victim.PID))
+	assert.Equal(t, killed.PID, e.PID)
+	assert.Contains(t, e.Error(), fmt.Sprint(killed.PID))
 	assert.Contains(t, strings.ToLower(e.Message), "signal")
-	event := p.event(func(e task.Event) bool { return e.Worker.PID == victim.PID && e.Signal == int(syscall.SIGKILL) })
+	event := p.event(func(e task.Event) bool { return e.Worker.PID == killed.PID && e.Signal == int(syscall.SIGKILL) })
 	require.Len(t, event.Tasks, 1)
-	assert.Equal(t, victim.TaskID, event.Tasks[0].ID)
-	assert.Contains(t, event.Tasks[0].Name, "Meet")
-	for _, g := range guests[1:] {
-		g.Leave("")
+	assert.Equal(t, killed.TaskID, event.Tasks[0].ID)
+	assert.Contains(t, event.Tasks[0].Name, "Hold")
+	for _, g := range held[1:] {
+		g.Release("")
 		assert.NoError(t, <-failed)
 	}
-	p.status(func(rows []task.WorkerStatus) bool { return rows[victim.Worker].Accepting })
+	p.status(func(rows []task.WorkerStatus) bool { return rows[killed.Worker].Accepting })
 	assert.EqualValues(t, 1, p.still().Lost)
 }
 
 // A killed task worker leaves the running-tasks counter too high.
 func TestCountersHealAfterAKill_Row1(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
-	m := testkit.NewMeeting(t)
+	m := testkit.NewRendezvous(t)
 	for range 8 {
-		_, err := p.Async(t.Context(), Meet{Addr: m.Addr})
+		_, err := p.Async(t.Context(), Hold{Addr: m.Addr})
 		require.NoError(t, err)
 	}
-	var g *testkit.Guest
+	var g *testkit.Held
 	for range 8 {
 		g = m.Next()
 	}
@@ -194,8 +198,9 @@ func TestCountersHealAfterAKill_Row1(t *testing.T) {
 
 // A call whose worker dies is reported once and never sent again by us.
 func TestLostCallIsNotSentAgain_Row57(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 2})
-	_, err := p.Sync(t.Context(), Exit{Code: 9}, task.WithWait(patience))
+	_, err := p.Sync(t.Context(), Exit{Code: 9}, task.WithWait(waitLimit))
 	e := callError(t, err)
 	assert.Equal(t, task.ErrSockTimeout, e.Status)
 	assert.Equal(t, task.MayHaveRun, e.Delivery)
@@ -206,6 +211,7 @@ func TestLostCallIsNotSentAgain_Row57(t *testing.T) {
 
 // Every way in which a worker can end is followed by a successor.
 func TestDeadWorkersAreReplaced(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	for name, r := range map[string]task.Runner{
 		"exit 0":  Exit{0},
@@ -216,7 +222,7 @@ func TestDeadWorkersAreReplaced(t *testing.T) {
 		"SIGQUIT": Signal{Number: int(syscall.SIGQUIT)},
 	} {
 		pid := p.Status()[0].PID
-		_, err := p.Sync(t.Context(), r, task.WithTimeout(patience))
+		_, err := p.Sync(t.Context(), r, task.WithTimeout(waitLimit))
 		assert.Error(t, err, name)
 		p.status(func(rows []task.WorkerStatus) bool { return rows[0].Accepting && rows[0].PID != pid })
 		_, err = p.Sync(t.Context(), Echo{1})
@@ -226,11 +232,12 @@ func TestDeadWorkersAreReplaced(t *testing.T) {
 
 // SIGTERM makes a plugin die uncleanly, logged as an error.
 func TestTermToOneWorkerDrainsIt_Row45(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 2})
-	m := testkit.NewMeeting(t)
+	m := testkit.NewRendezvous(t)
 	answer := make(chan string, 1)
 	go func() {
-		s, _ := task.As[string](p.Sync(context.Background(), Meet{Addr: m.Addr}, task.WithTimeout(patience)))
+		s, _ := task.As[string](p.Sync(context.Background(), Hold{Addr: m.Addr}, task.WithTimeout(waitLimit)))
 		answer <- s
 	}()
 	g := m.Next()
@@ -247,7 +254,7 @@ func TestTermToOneWorkerDrainsIt_Row45(t *testing.T) {
 		return fresh && old
 	})
 	assert.FileExists(t, filepath.Join(p.dir, fmt.Sprintf("p.TaskWorker.%d.sock", g.Worker)))
-	g.Leave("finished")
+	g.Release("finished")
 	assert.Equal(t, "finished", <-answer)
 	e := p.event(func(e task.Event) bool { return e.Kind == "exited" && e.Worker.PID == g.PID })
 	assert.Zero(t, e.ExitCode)
@@ -258,11 +265,12 @@ func TestTermToOneWorkerDrainsIt_Row45(t *testing.T) {
 
 // Drains under the test of SIGTERM: tasks may finish early.
 func TestDrainingTellsTasks(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
-	m := testkit.NewMeeting(t)
+	m := testkit.NewRendezvous(t)
 	answer := make(chan string, 1)
 	go func() {
-		s, _ := task.As[string](p.Sync(context.Background(), Poll{m.Addr}, task.WithTimeout(patience)))
+		s, _ := task.As[string](p.Sync(context.Background(), UntilDrain{m.Addr}, task.WithTimeout(waitLimit)))
 		answer <- s
 	}()
 	m.Next()
@@ -272,63 +280,64 @@ func TestDrainingTellsTasks(t *testing.T) {
 }
 
 func TestShutdownAtTheEndOfItsContext(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
-	m := testkit.NewMeeting(t)
-	id, err := p.Async(t.Context(), Deaf{m.Addr})
+	m := testkit.NewRendezvous(t)
+	id, err := p.Async(t.Context(), Stuck{m.Addr})
 	require.NoError(t, err)
 	m.Next()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	start := time.Now()
 	err = p.Shutdown(ctx)
-	assert.Less(t, time.Since(start), atRace(time.Second))
+	assert.Less(t, time.Since(start), soon)
 	require.Error(t, err)
 	assert.Contains(t, err.Error(), fmt.Sprint(id))
-	assert.Contains(t, err.Error(), "Deaf")
+	assert.Contains(t, err.Error(), "Stuck")
 }
 
 // The real reason of a failed boot is lost; the caller sees "EOF".
 func TestStartNamesWhatABootDiedOf_Row31(t *testing.T) {
+	parallel(t)
 	for what, words := range map[string][]string{
 		"panic": {"no luck today"},
 		"fail":  {"no database today"},
 		"exit":  {"my last words", "7"},
 	} {
 		t.Run(what, func(t *testing.T) {
-			t.Setenv("TEST_ON_WORKER_START", what)
-			p := newPool(t, task.Config{WorkerNum: 2})
+			p := newPool(t, task.Config{WorkerNum: 2, ServerName: onStart(t, what)})
 			err := p.Start(t.Context())
 			require.Error(t, err)
 			for _, w := range words {
 				assert.Contains(t, err.Error(), w)
 			}
-			assert.Empty(t, children())
+			assert.Empty(t, p.children())
 		})
 	}
 }
 
 func TestStartTimeout(t *testing.T) {
-	t.Setenv("TEST_ON_WORKER_START", "sleep 1m")
-	p := newPool(t, task.Config{WorkerNum: 1, StartTimeout: 200 * time.Millisecond})
+	parallel(t)
+	p := newPool(t, task.Config{WorkerNum: 1, ServerName: onStart(t, "hang"), StartTimeout: 200 * time.Millisecond})
 	err := p.Start(t.Context())
 	require.Error(t, err)
 	assert.Contains(t, err.Error(), "200ms")
 }
 
 func TestStartEndsWithItsContext(t *testing.T) {
-	t.Setenv("TEST_ON_WORKER_START", "sleep 1m")
-	p := newPool(t, task.Config{WorkerNum: 1, StartTimeout: time.Minute})
+	parallel(t)
+	p := newPool(t, task.Config{WorkerNum: 1, ServerName: onStart(t, "hang"), StartTimeout: time.Hour})
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	assert.ErrorIs(t, p.Start(ctx), context.DeadlineExceeded)
 }
 
 func TestShutdownEndsAStart(t *testing.T) {
-	t.Setenv("TEST_ON_WORKER_START", "sleep 1m")
-	p := newPool(t, task.Config{WorkerNum: 1, StartTimeout: time.Minute})
+	parallel(t)
+	p := newPool(t, task.Config{WorkerNum: 1, ServerName: onStart(t, "hang"), StartTimeout: time.Hour})
 	failed := make(chan error, 1)
 	go func() { failed <- p.Start(context.Background()) }()
-	eventually(t, func() bool { return len(children()) > 0 }, func() string { return "no worker was forked" })
+	p.event(func(e task.Event) bool { return e.Kind == "started" })
 	require.NoError(t, p.Shutdown(t.Context()))
 	assert.ErrorIs(t, <-failed, task.ErrClosed)
 }
@@ -336,6 +345,7 @@ func TestShutdownEndsAStart(t *testing.T) {
 // A test binary without the gate in its TestMain re-runs its tests in every
 // worker; Start refuses that. This test runs such a binary.
 func TestGateIsMissing(t *testing.T) {
+	parallel(t)
 	dir := shortDir(t)
 	write := func(name, text string) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))

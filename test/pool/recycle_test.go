@@ -26,7 +26,6 @@ type load struct {
 	mu    sync.Mutex
 	calls int
 	errs  []error
-	slow  time.Duration // the slowest call
 }
 
 // startLoad has n callers, who send what r returns, one call after the other.
@@ -35,9 +34,8 @@ func startLoad(p *pool, n int, r func() task.Runner) *load {
 	for range n {
 		l.wait.Go(func() {
 			for !closed(l.stop) {
-				begin := time.Now()
-				_, err := p.Sync(context.Background(), r(), task.WithTimeout(patience))
-				l.called(err, time.Since(begin))
+				_, err := p.Sync(context.Background(), r(), task.WithTimeout(waitLimit))
+				l.called(err)
 			}
 		})
 	}
@@ -53,14 +51,20 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-func (l *load) called(err error, took time.Duration) {
+func (l *load) called(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calls++
-	l.slow = max(l.slow, took)
 	if err != nil {
 		l.errs = append(l.errs, err)
 	}
+}
+
+// count returns how many calls have returned.
+func (l *load) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.calls
 }
 
 // end stops the load; its fields may be read then.
@@ -108,6 +112,7 @@ func (p *pool) exits(why task.Reason) {
 
 // A worker that exits deletes the socket file that the parent still uses.
 func TestPathExistsThroughRecycling_Row11(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1, MaxTasksPerWorker: 1})
 	path := p.dir + "/p.TaskWorker.0.sock"
 	stop, missing := make(chan struct{}), make(chan int)
@@ -133,6 +138,7 @@ func TestPathExistsThroughRecycling_Row11(t *testing.T) {
 
 // After the age limit workers stay invalid and are not replaced.
 func TestAgedWorkersAreReplaced_Row29(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 3, MaxWorkerAge: 200 * time.Millisecond})
 	p.replaced(atMost(5), "recycled_age")
 	p.exits("recycled_age")
@@ -155,7 +161,7 @@ func TestMemoryLimit_Row33(t *testing.T) {
 		size := sys.Resident(idle.Status()[0].PID)
 		p := startPool(t, task.Config{WorkerNum: 1, MaxWorkerMemory: size + 32<<20})
 		for range 2 {
-			_, err := p.Sync(t.Context(), Hoard{Bytes: int(size)/5 + 64<<20}, task.WithTimeout(patience))
+			_, err := p.Sync(t.Context(), Hoard{Bytes: int(size)/5 + 64<<20}, task.WithTimeout(waitLimit))
 			require.NoError(t, err)
 		}
 		p.replaced(1, "recycled_memory")
@@ -171,6 +177,7 @@ func TestMemoryLimit_Row33(t *testing.T) {
 
 // A stop or a recycling resets connections that wait in the backlog.
 func TestRecyclingUnderLoadFailsNoCall_Row58(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 2, MaxTasksPerWorker: 50})
 	l := startLoad(p, 8, echo)
 	p.replaced(atMost(20), "recycled_tasks")
@@ -185,11 +192,18 @@ func TestRecyclingUnderLoadFailsNoCall_Row58(t *testing.T) {
 
 // A reload has a gap: old workers stop before new ones accept.
 func TestReloadHasNoGap_Row59(t *testing.T) {
-	t.Setenv("TEST_ON_WORKER_START", "sleep 300ms")
-	p := startPool(t, task.Config{WorkerNum: 2})
+	parallel(t)
+	mayBoot := filepath.Join(shortDir(t), "may-boot")
+	require.NoError(t, os.WriteFile(mayBoot, nil, 0o600))
+	p := startPool(t, task.Config{WorkerNum: 2, ServerName: onStart(t, "until "+mayBoot)})
 	l := startLoad(p, 4, echo)
 	reloaded := make(chan error, 1)
+	require.NoError(t, os.Remove(mayBoot))
 	go func() { reloaded <- p.Reload(context.Background()) }()
+	p.event(func(e task.Event) bool { return e.Kind == "started" && e.Reason == "reloaded" })
+	before := l.count()
+	eventually(t, func() bool { return l.count() > before+100 }, func() string { return "calls wait for the successor" })
+	require.NoError(t, os.WriteFile(mayBoot, nil, 0o600))
 	for done := false; !done; pause() {
 		select {
 		case err := <-reloaded:
@@ -209,18 +223,29 @@ func TestReloadHasNoGap_Row59(t *testing.T) {
 
 // MaxTasksPerWorker: the last call waits for the next worker to boot.
 func TestNoCallWaitsForABoot_Row65(t *testing.T) {
-	const boot = 400 * time.Millisecond
-	t.Setenv("TEST_ON_WORKER_START", "sleep "+boot.String())
-	p := startPool(t, task.Config{WorkerNum: 1, MaxTasksPerWorker: 20})
+	parallel(t)
+	mayBoot := filepath.Join(shortDir(t), "may-boot")
+	require.NoError(t, os.WriteFile(mayBoot, nil, 0o600))
+	p := startPool(t, task.Config{WorkerNum: 1, MaxTasksPerWorker: 20, ServerName: onStart(t, "take "+mayBoot)})
 	l := startLoad(p, 1, echo)
-	p.replaced(3, "recycled_tasks")
+	recycled := func(kind task.EventKind) int {
+		return p.count(func(e task.Event) bool { return e.Kind == kind && e.Reason == "recycled_tasks" })
+	}
+	for round := 1; round <= 3; round++ {
+		eventually(t, func() bool { return recycled("started") == round }, func() string { return "no successor starts" })
+		before := l.count()
+		eventually(t, func() bool { return l.count() > before+30 }, func() string { return "calls wait for the successor" })
+		require.Equal(t, round-1, recycled("ready"), "the successor boots all the while")
+		require.NoError(t, os.WriteFile(mayBoot, nil, 0o600))
+		eventually(t, func() bool { return recycled("ready") == round }, func() string { return "the successor is not ready" })
+	}
 	l.end()
 	assert.Empty(t, l.errs)
-	assert.Less(t, l.slow, boot, "the slowest of %d calls", l.calls)
 }
 
 // All workers recycle at once.
 func TestFewRecycleAtOnce_Row66(t *testing.T) {
+	parallel(t)
 	var now, most int
 	p := startPool(t, task.Config{WorkerNum: 8, MaxTasksPerWorker: 100, MaxReplacing: 2, OnEvent: func(e task.Event) {
 		switch {
@@ -242,12 +267,11 @@ func TestFewRecycleAtOnce_Row66(t *testing.T) {
 
 // Broken new code: a worker is retried for ever in a rolling restart.
 func TestReloadToBrokenCodeAborts_Row26(t *testing.T) {
-	wanted := filepath.Join(t.TempDir(), "wanted")
-	require.NoError(t, os.WriteFile(wanted, nil, 0o600))
-	t.Setenv("TEST_ON_WORKER_START", "unless "+wanted)
-	p := startPool(t, task.Config{WorkerNum: 2})
+	parallel(t)
+	name, breakIt, mendIt := breakable(t)
+	p := startPool(t, task.Config{WorkerNum: 2, ServerName: name})
 	before := p.pids()
-	require.NoError(t, os.Remove(wanted))
+	breakIt()
 
 	l := startLoad(p, 2, echo)
 	err := p.Reload(t.Context())
@@ -256,7 +280,7 @@ func TestReloadToBrokenCodeAborts_Row26(t *testing.T) {
 	l.end()
 	assert.Empty(t, l.errs)
 
-	require.NoError(t, os.WriteFile(wanted, nil, 0o600))
+	mendIt()
 	require.NoError(t, p.Reload(t.Context()))
 	for _, pid := range p.pids() {
 		assert.NotContains(t, before, pid)
@@ -276,17 +300,18 @@ func (p *pool) pids() []int {
 
 // During a phased restart the stopped worker is killed as hung.
 func TestReloadLeavesDrainsInPeace_Row38(t *testing.T) {
+	parallel(t)
 	n := atMost(32)
 	p := startPool(t, task.Config{WorkerNum: n, MaxReplacing: 8})
-	m := testkit.NewMeeting(t)
+	m := testkit.NewRendezvous(t)
 	answers := make(chan error, n)
-	var guests []*testkit.Guest
+	var held []*testkit.Held
 	for range n { // each worker gets one: the others are less loaded
 		go func() {
-			_, err := p.Sync(context.Background(), Meet{Addr: m.Addr}, task.WithTimeout(patience))
+			_, err := p.Sync(context.Background(), Hold{Addr: m.Addr}, task.WithTimeout(waitLimit))
 			answers <- err
 		}()
-		guests = append(guests, m.Next())
+		held = append(held, m.Next())
 	}
 	l := startLoad(p, 4, echo)
 	require.NoError(t, p.Reload(t.Context()))
@@ -295,9 +320,9 @@ func TestReloadLeavesDrainsInPeace_Row38(t *testing.T) {
 	for _, e := range p.Events() {
 		assert.NotEqual(t, "exited", e.Kind, "%+v", e)
 	}
-	for _, g := range guests {
+	for _, g := range held {
 		assert.True(t, alive(g.PID))
-		g.Leave("")
+		g.Release("")
 		assert.NoError(t, <-answers)
 	}
 	eventually(t, func() bool { return len(p.Status()) == n }, func() string { return "old workers stay" })
@@ -306,6 +331,7 @@ func TestReloadLeavesDrainsInPeace_Row38(t *testing.T) {
 
 // The binary is replaced: a restart runs the wrong file, or none.
 func TestRestartsRunTheOldCode_Row40(t *testing.T) {
+	parallel(t)
 	dir := shortDir(t)
 	exe := filepath.Join(dir, "program")
 	build(t, exe, "old")

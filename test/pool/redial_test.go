@@ -28,11 +28,12 @@ func dialHost(t *testing.T) (*host, *task.Client, string) {
 
 // A pool that is back and does not answer, because it is stopped, takes no more of a call's time than the call has.
 func TestAttachingAnewIsPartOfTheCallsTime(t *testing.T) {
+	parallel(t)
 	h, c, dir := dialHost(t)
 	pids := h.workers()
 	require.NoError(t, h.cmd.Process.Kill())
 	h.cmd.Wait()
-	ended(t, patience, pids...)
+	ended(t, pids...)
 	require.NoError(t, os.Remove(dir+"/h.Pool.sock"))
 	eventually(t, func() bool { return c.Status() == nil }, func() string { return "the pool still shows" })
 	l, err := net.Listen("unix", dir+"/h.Pool.sock") // it takes connections and says nothing
@@ -55,16 +56,17 @@ func TestAttachingAnewIsPartOfTheCallsTime(t *testing.T) {
 		assert.Equal(t, task.NotRun, callError(t, err).Delivery, err)
 		assert.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	}
-	assert.Less(t, time.Since(start), atRace(600*time.Millisecond))
+	assert.Less(t, time.Since(start), soon)
 }
 
 // The workers of a parent that was killed finish what they run, and its caller has the answer.
 func TestAttachingAnewCutsNoCall(t *testing.T) {
+	parallel(t)
 	h, c, _ := dialHost(t)
-	m := testkit.NewMeeting(t)
+	m := testkit.NewRendezvous(t)
 	answer := make(chan error, 1)
 	go func() {
-		_, err := c.Sync(context.Background(), Meet{Addr: m.Addr}, task.WithTimeout(patience))
+		_, err := c.Sync(context.Background(), Hold{Addr: m.Addr}, task.WithTimeout(waitLimit))
 		answer <- err
 	}()
 	g := m.Next()
@@ -73,6 +75,6 @@ func TestAttachingAnewCutsNoCall(t *testing.T) {
 	eventually(t, func() bool { return c.Status() == nil }, func() string { return "the pool still shows" })
 	_, err := c.Sync(t.Context(), Echo{1})
 	assert.Equal(t, task.NotRun, callError(t, err).Delivery, err)
-	g.Leave("")
+	g.Release("")
 	assert.NoError(t, <-answer)
 }

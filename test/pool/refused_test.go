@@ -11,6 +11,7 @@ import (
 )
 
 func TestWhatIsNoTaskIsRefusedAtTheCall(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	before := p.still()
 	var none *Greet
@@ -58,6 +59,7 @@ var callsItsOwn = task.Define("test.callsItsOwn", func(ctx context.Context, dir 
 })
 
 func TestAPoolThatIsCalledInATaskSaysWhereItIs(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1, ServerName: "p"})
 	said, err := callsItsOwn.Sync(t.Context(), p, p.dir)
 	require.NoError(t, err)

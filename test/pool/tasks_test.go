@@ -21,7 +21,7 @@ import (
 
 func init() {
 	for _, r := range []task.Runner{
-		Echo{}, Meet{}, Fail{}, Who{}, Exit{}, Signal{}, Spin{}, Print{}, Chan{}, Blob{}, Mark{}, Deaf{}, Poll{}, DeadlineTo{}, Slow{}, Inside{}, Noisy{}, Bytes{}, Hoard{},
+		Echo{}, Hold{}, Fail{}, Who{}, Exit{}, Signal{}, Spin{}, Print{}, Chan{}, Blob{}, Mark{}, Stuck{}, UntilDrain{}, DeadlineTo{}, Slow{}, Inside{}, Noisy{}, Bytes{}, Hoard{},
 	} {
 		task.Register(r)
 	}
@@ -44,14 +44,13 @@ type Greet struct{ Name string }
 
 func (g *Greet) Run(context.Context, task.Info) (any, error) { return "hello " + g.Name, nil }
 
-// Meet tells the test that it runs and goes on when the test says so; what the
-// test says is its result.
-type Meet struct {
+// Hold reports to a rendezvous and runs until the test releases it; the test's answer is its result.
+type Hold struct {
 	Addr string
 	Ctx  bool // it also ends with its context, whose cause is then its error
 }
 
-func (m Meet) Run(ctx context.Context, info task.Info) (any, error) {
+func (m Hold) Run(ctx context.Context, info task.Info) (any, error) {
 	c, err := net.Dial("unix", m.Addr)
 	if err != nil {
 		return nil, err
@@ -203,16 +202,19 @@ type Blob struct {
 func (b Blob) Run(context.Context, task.Info) (any, error) { return make([]byte, b.Out), nil }
 
 // Mark leaves a file, by which the test knows that it ran.
-type Mark struct{ Path string }
+type Mark struct {
+	Path     string
+	Encoding SlowText
+}
 
 func (m Mark) Run(context.Context, task.Info) (any, error) {
 	return nil, os.WriteFile(m.Path, nil, 0o600)
 }
 
-// Deaf blocks for ever, whatever its context says. It tells the test that it runs.
-type Deaf struct{ Addr string }
+// Stuck reports to a rendezvous, if it has one, and then blocks whatever its context says.
+type Stuck struct{ Addr string }
 
-func (d Deaf) Run(ctx context.Context, info task.Info) (any, error) {
+func (d Stuck) Run(ctx context.Context, info task.Info) (any, error) {
 	if d.Addr != "" {
 		c, err := net.Dial("unix", d.Addr)
 		if err != nil {
@@ -223,10 +225,10 @@ func (d Deaf) Run(ctx context.Context, info task.Info) (any, error) {
 	select {}
 }
 
-// Poll returns early when its worker drains.
-type Poll struct{ Addr string }
+// UntilDrain returns early when its worker drains.
+type UntilDrain struct{ Addr string }
 
-func (p Poll) Run(ctx context.Context, info task.Info) (any, error) {
+func (p UntilDrain) Run(ctx context.Context, info task.Info) (any, error) {
 	c, err := net.Dial("unix", p.Addr)
 	if err != nil {
 		return nil, err
@@ -238,7 +240,10 @@ func (p Poll) Run(ctx context.Context, info task.Info) (any, error) {
 }
 
 // DeadlineTo writes its caller's deadline to a file.
-type DeadlineTo struct{ Path string }
+type DeadlineTo struct {
+	Path     string
+	Encoding SlowText
+}
 
 func (d DeadlineTo) Run(_ context.Context, info task.Info) (any, error) {
 	b, err := info.Deadline.MarshalText()
@@ -292,8 +297,8 @@ func (i Inside) Run(ctx context.Context, _ task.Info) (any, error) {
 	return task.As[string](p.Sync(ctx, &Greet{Name: "inside"}))
 }
 
-// Noisy meets the test, prints until printing fails, meets it again, and ends
-// when both meetings are over.
+// Noisy reports to a rendezvous, prints until printing fails, reports again, and ends when both are
+// released.
 type Noisy struct{ Addr string }
 
 func (n Noisy) Run(context.Context, task.Info) (any, error) {

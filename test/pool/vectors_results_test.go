@@ -18,172 +18,196 @@ import (
 )
 
 func TestVectorsResults(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
-	counts := func(t *testing.T, f func()) (success, fail uint64) {
-		t.Helper()
-		before := p.still()
-		f()
-		after := p.still()
-		return after.Success - before.Success, after.Fail - before.Fail
+	on := func(test func(*testing.T, *pool)) func(*testing.T) {
+		return func(t *testing.T) { test(t, p) }
 	}
-	value := func(r task.Runner, want any) func(t *testing.T) {
-		return func(t *testing.T) {
-			success, fail := counts(t, func() {
-				r, err := p.Sync(t.Context(), r)
-				require.NoError(t, err)
-				got, err := r.Value()
-				require.NoError(t, err)
-				assert.Equal(t, want, got)
-			})
-			assert.EqualValues(t, 1, success)
-			assert.Zero(t, fail)
-		}
+	value := func(r task.Runner, want any) func(*testing.T) {
+		return func(t *testing.T) { testValue(t, p, r, want) }
 	}
-	status := func(r task.Runner, want task.Status) func(t *testing.T) {
+	status := func(r task.Runner, want task.Status) func(*testing.T) {
 		return func(t *testing.T) {
 			_, err := p.Sync(t.Context(), r)
 			assert.ErrorIs(t, err, want)
 		}
 	}
+	raw := func(frame []byte, want task.Status) func(*testing.T) {
+		return func(t *testing.T) { assert.Equal(t, want, rawStatus(t, p, frame)) }
+	}
 	runNamed(t, readVectors(t).Results, map[string]func(t *testing.T){
-		"sync_value":        value(Echo{"ok"}, "ok"),
-		"sync_negative_int": value(Echo{-2}, int64(-2)),
-		"sync_null":         value(Echo{nil}, nil),
-		"async_id": func(t *testing.T) {
-			m := testkit.NewMeeting(t)
-			id, err := p.Async(t.Context(), Meet{Addr: m.Addr})
-			require.NoError(t, err)
-			assert.Positive(t, id)
-			g := m.Next()
-			assert.Equal(t, id, g.TaskID)
-			id2, err := p.Async(t.Context(), Echo{1})
-			require.NoError(t, err)
-			assert.Greater(t, id2, id)
-			g.Leave("")
-		},
-		"raise_then_handler_returns": func(t *testing.T) {
-			success, fail := counts(t, func() {
-				s, err := task.As[string](p.Sync(t.Context(), Fail{Text: "x1", Handler: "returns"}))
-				require.NoError(t, err)
-				assert.Equal(t, "fallback", s)
-			})
-			assert.Zero(t, success)
-			assert.EqualValues(t, 1, fail)
-			assert.NotContains(t, p.log.String(), "x1", "the pool's OnException is not called")
-		},
-		"raise_then_handler_raises": func(t *testing.T) {
-			var id uint64
-			success, fail := counts(t, func() {
-				_, err := p.Sync(t.Context(), Fail{Text: "x2", Handler: "fails"})
-				e := callError(t, err)
-				assert.Equal(t, task.ErrTask, e.Status)
-				assert.Equal(t, task.Ran, e.Delivery)
-				assert.Contains(t, e.Message, errHandler.Error())
-				id = e.TaskID
-			})
-			assert.Zero(t, success)
-			assert.EqualValues(t, 1, fail)
-			p.logged("OnException worker=0 status=-5 delivery=ran task="+jsonInt(int(id)), 1)
-		},
-		"unserialisable_result": status(Chan{}, task.ErrTask),
-		"response_too_large":    status(Blob{Out: 3 << 20}, task.ErrResponseTooLarge),
-		"request_too_large":     status(Blob{In: make([]byte, 3<<20)}, task.ErrPackageTooLarge),
-		"not_a_package": func(t *testing.T) {
-			assert.Equal(t, task.ErrIllegalPackage, rawStatus(t, p, []byte{0, 0, 0, 1, 0xc0}))
-		},
-		"short_frame": func(t *testing.T) {
-			assert.Equal(t, task.ErrProtocol, rawStatus(t, p, []byte{0, 0, 0, 9, 0xc0}))
-		},
-		"class_not_registered": func(t *testing.T) {
-			p := startPool(t, task.Config{WorkerNum: 1, Tasks: []task.Runner{Echo{}}})
-			path := filepath.Join(p.dir, "mark")
-			_, err := p.Sync(t.Context(), Mark{path})
-			e := callError(t, err)
-			assert.Equal(t, task.ErrIllegalPackage, e.Status)
-			assert.Equal(t, task.NotRun, e.Delivery)
-			assert.NoFileExists(t, path)
-			_, err = p.Sync(t.Context(), Echo{1})
-			assert.NoError(t, err)
-		},
-		"empty_registry": value(Greet2(), "hello you"),
-		"class_name_instead_of_instance": func(t *testing.T) {
-			// The compiler refuses a name; what is left is a nil instance.
-			_, err := p.Sync(t.Context(), nil)
-			e := callError(t, err)
-			assert.Equal(t, task.ErrIllegalPackage, e.Status)
-			assert.Equal(t, task.NotRun, e.Delivery)
-		},
+		"sync_value":                     value(Echo{"ok"}, "ok"),
+		"sync_negative_int":              value(Echo{-2}, int64(-2)),
+		"sync_null":                      value(Echo{nil}, nil),
+		"async_id":                       on(testAsyncID),
+		"raise_then_handler_returns":     on(testRaiseThenHandlerReturns),
+		"raise_then_handler_raises":      on(testRaiseThenHandlerRaises),
+		"unserialisable_result":          status(Chan{}, task.ErrTask),
+		"response_too_large":             status(Blob{Out: 3 << 20}, task.ErrResponseTooLarge),
+		"request_too_large":              status(Blob{In: make([]byte, 3<<20)}, task.ErrPackageTooLarge),
+		"not_a_package":                  raw([]byte{0, 0, 0, 1, 0xc0}, task.ErrIllegalPackage),
+		"short_frame":                    raw([]byte{0, 0, 0, 9, 0xc0}, task.ErrProtocol),
+		"class_not_registered":           testClassNotRegistered,
+		"empty_registry":                 value(&Greet{Name: "you"}, "hello you"), // T and *T are one type
+		"class_name_instead_of_instance": on(testClassNameInsteadOfInstance),
 	})
 }
 
-// Greet2 is a Greet as a pointer: T and *T are one type.
-func Greet2() task.Runner { return &Greet{Name: "you"} }
+// successAndFail returns by how much f raises the pool's counts.
+func (p *pool) successAndFail(f func()) (success, fail uint64) {
+	p.t.Helper()
+	before := p.still()
+	f()
+	after := p.still()
+	return after.Success - before.Success, after.Fail - before.Fail
+}
+
+func testValue(t *testing.T, p *pool, r task.Runner, want any) {
+	success, fail := p.successAndFail(func() {
+		r, err := p.Sync(t.Context(), r)
+		require.NoError(t, err)
+		got, err := r.Value()
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+	})
+	assert.EqualValues(t, 1, success)
+	assert.Zero(t, fail)
+}
+
+func testAsyncID(t *testing.T, p *pool) {
+	m := testkit.NewRendezvous(t)
+	id, err := p.Async(t.Context(), Hold{Addr: m.Addr})
+	require.NoError(t, err)
+	assert.Positive(t, id)
+	g := m.Next()
+	assert.Equal(t, id, g.TaskID)
+	id2, err := p.Async(t.Context(), Echo{1})
+	require.NoError(t, err)
+	assert.Greater(t, id2, id)
+	g.Release("")
+}
+
+func testRaiseThenHandlerReturns(t *testing.T, p *pool) {
+	success, fail := p.successAndFail(func() {
+		s, err := task.As[string](p.Sync(t.Context(), Fail{Text: "x1", Handler: "returns"}))
+		require.NoError(t, err)
+		assert.Equal(t, "fallback", s)
+	})
+	assert.Zero(t, success)
+	assert.EqualValues(t, 1, fail)
+	assert.NotContains(t, p.log.String(), "x1", "the pool's OnException is not called")
+}
+
+func testRaiseThenHandlerRaises(t *testing.T, p *pool) {
+	var id uint64
+	success, fail := p.successAndFail(func() {
+		_, err := p.Sync(t.Context(), Fail{Text: "x2", Handler: "fails"})
+		e := callError(t, err)
+		assert.Equal(t, task.ErrTask, e.Status)
+		assert.Equal(t, task.Ran, e.Delivery)
+		assert.Contains(t, e.Message, errHandler.Error())
+		id = e.TaskID
+	})
+	assert.Zero(t, success)
+	assert.EqualValues(t, 1, fail)
+	p.logged("OnException worker=0 status=-5 delivery=ran task="+jsonInt(int(id)), 1)
+}
+
+func testClassNotRegistered(t *testing.T) {
+	p := startPool(t, task.Config{WorkerNum: 1, Tasks: []task.Runner{Echo{}}})
+	path := filepath.Join(p.dir, "mark")
+	_, err := p.Sync(t.Context(), Mark{Path: path})
+	e := callError(t, err)
+	assert.Equal(t, task.ErrIllegalPackage, e.Status)
+	assert.Equal(t, task.NotRun, e.Delivery)
+	assert.NoFileExists(t, path)
+	_, err = p.Sync(t.Context(), Echo{1})
+	assert.NoError(t, err)
+}
+
+func testClassNameInsteadOfInstance(t *testing.T, p *pool) {
+	// The compiler refuses a name; what is left is a nil instance.
+	_, err := p.Sync(t.Context(), nil)
+	e := callError(t, err)
+	assert.Equal(t, task.ErrIllegalPackage, e.Status)
+	assert.Equal(t, task.NotRun, e.Delivery)
+}
 
 func TestVectorsLifecycle(t *testing.T) {
+	parallel(t)
 	runNamed(t, readVectors(t).Lifecycle, map[string]func(t *testing.T){
-		"start_order": func(t *testing.T) {
-			// OnWorkerStart runs once, finds its row set, and nobody can connect before it ends.
-			t.Setenv("TEST_ON_WORKER_START", "report")
-			p := startPool(t, task.Config{WorkerNum: 2})
-			p.logged("OnWorkerStart index=0", 1)
-			p.logged("OnWorkerStart index=1", 1)
-		},
-		"onWorkerStart_raises": func(t *testing.T) {
-			t.Setenv("TEST_ON_WORKER_START", "fail")
-			p := newPool(t, task.Config{WorkerNum: 2})
-			err := p.Start(t.Context())
-			require.Error(t, err)
-			assert.Contains(t, err.Error(), "no database today")
-		},
-		"term_idle": func(t *testing.T) {
-			p := startPool(t, task.Config{WorkerNum: 1})
-			pid := p.Status()[0].PID
-			require.NoError(t, p.Shutdown(t.Context()))
-			assert.NoFileExists(t, filepath.Join(p.dir, "p.TaskWorker.0.sock"))
-			assert.NoDirExists(t, "/proc/"+jsonInt(pid))
-			_, err := p.Sync(t.Context(), Echo{1})
-			assert.ErrorIs(t, err, task.ErrClosed)
-		},
-		"term_busy": func(t *testing.T) {
-			p := startPool(t, task.Config{WorkerNum: 1})
-			m := testkit.NewMeeting(t)
-			answers := make(chan string, 2)
-			for range 2 {
-				go func() {
-					s, _ := task.As[string](p.Sync(context.Background(), Meet{Addr: m.Addr}, task.WithTimeout(patience)))
-					answers <- s
-				}()
-			}
-			guests := []*testkit.Guest{m.Next(), m.Next()}
-			done := make(chan error, 1)
-			go func() { done <- p.Shutdown(context.Background()) }()
-			eventually(t, func() bool {
-				_, err := os.Stat(filepath.Join(p.dir, "p.TaskWorker.0.sock"))
-				return errors.Is(err, os.ErrNotExist)
-			}, func() string { return "the socket file is still there" })
-			_, err := p.Sync(t.Context(), Echo{1})
-			assert.ErrorIs(t, err, task.ErrProcessBusy)
-			for _, g := range guests {
-				g.Leave("finished")
-			}
-			assert.Equal(t, "finished", <-answers)
-			assert.Equal(t, "finished", <-answers)
-			assert.NoError(t, <-done)
-		},
-		"term_with_endless_task": func(t *testing.T) {
-			p := startPool(t, task.Config{WorkerNum: 1, DrainTimeout: 300 * time.Millisecond})
-			m := testkit.NewMeeting(t)
-			id, err := p.Async(t.Context(), Deaf{m.Addr})
-			require.NoError(t, err)
-			m.Next()
-			err = p.Shutdown(t.Context())
-			require.Error(t, err)
-			assert.Contains(t, err.Error(), jsonInt(int(id)), "the lost task is named")
-		},
+		"start_order":            testStartOrder,
+		"onWorkerStart_raises":   testOnWorkerStartRaises,
+		"term_idle":              testTermIdle,
+		"term_busy":              testTermBusy,
+		"term_with_endless_task": testTermWithEndlessTask,
 	})
+}
+
+// OnWorkerStart runs once, finds its row set, and nobody can connect before it ends.
+func testStartOrder(t *testing.T) {
+	p := startPool(t, task.Config{WorkerNum: 2, ServerName: onStart(t, "report")})
+	p.logged("OnWorkerStart index=0", 1)
+	p.logged("OnWorkerStart index=1", 1)
+}
+
+func testOnWorkerStartRaises(t *testing.T) {
+	p := newPool(t, task.Config{WorkerNum: 2, ServerName: onStart(t, "fail")})
+	err := p.Start(t.Context())
+	require.Error(t, err)
+	assert.Contains(t, err.Error(), "no database today")
+}
+
+func testTermIdle(t *testing.T) {
+	p := startPool(t, task.Config{WorkerNum: 1})
+	pid := p.Status()[0].PID
+	require.NoError(t, p.Shutdown(t.Context()))
+	assert.NoFileExists(t, filepath.Join(p.dir, "p.TaskWorker.0.sock"))
+	assert.NoDirExists(t, "/proc/"+jsonInt(pid))
+	_, err := p.Sync(t.Context(), Echo{1})
+	assert.ErrorIs(t, err, task.ErrClosed)
+}
+
+func testTermBusy(t *testing.T) {
+	p := startPool(t, task.Config{WorkerNum: 1})
+	m := testkit.NewRendezvous(t)
+	answers := make(chan string, 2)
+	for range 2 {
+		go func() {
+			s, _ := task.As[string](p.Sync(context.Background(), Hold{Addr: m.Addr}, task.WithTimeout(waitLimit)))
+			answers <- s
+		}()
+	}
+	held := []*testkit.Held{m.Next(), m.Next()}
+	done := make(chan error, 1)
+	go func() { done <- p.Shutdown(context.Background()) }()
+	eventually(t, func() bool {
+		_, err := os.Stat(filepath.Join(p.dir, "p.TaskWorker.0.sock"))
+		return errors.Is(err, os.ErrNotExist)
+	}, func() string { return "the socket file is still there" })
+	_, err := p.Sync(t.Context(), Echo{1})
+	assert.ErrorIs(t, err, task.ErrProcessBusy)
+	for _, g := range held {
+		g.Release("finished")
+	}
+	assert.Equal(t, "finished", <-answers)
+	assert.Equal(t, "finished", <-answers)
+	assert.NoError(t, <-done)
+}
+
+func testTermWithEndlessTask(t *testing.T) {
+	p := startPool(t, task.Config{WorkerNum: 1, DrainTimeout: 300 * time.Millisecond})
+	m := testkit.NewRendezvous(t)
+	id, err := p.Async(t.Context(), Stuck{m.Addr})
+	require.NoError(t, err)
+	m.Next()
+	err = p.Shutdown(t.Context())
+	require.Error(t, err)
+	assert.Contains(t, err.Error(), jsonInt(int(id)), "the lost task is named")
 }
 
 func TestVectorsStatusFields(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	_, err := p.Sync(t.Context(), Echo{1})
 	require.NoError(t, err)
