@@ -10,16 +10,17 @@ import (
 
 // A DeadLetter is a job that nobody will try again by himself, or a message that was none.
 type DeadLetter struct {
-	ID       string         `json:"id"`    // of this letter; the store gives it
-	Queue    string         `json:"queue"` // where the job came from
-	Job      Envelope       `json:"job,omitzero"`
-	Error    string         `json:"error"`
-	Reason   Reason         `json:"reason"`
-	At       int64          `json:"at"`                 // unix seconds of its death
-	Attempts []AttemptError `json:"attempts,omitempty"` // as far as they are known, the last one included
-	Replays  int            `json:"replays,omitempty"`  // how often it had been replayed before it died this time
-	Raw      []byte         `json:"raw,omitempty"`      // the message, when it is no envelope
-	Broken   string         `json:"broken,omitempty"`   // why it cannot be replayed; Replay passes over it
+	ID         string         `json:"id"`    // of this letter; the store gives it
+	Queue      string         `json:"queue"` // where the job came from
+	Job        Envelope       `json:"job,omitzero"`
+	Error      string         `json:"error"`
+	Reason     Reason         `json:"reason"`
+	ErrorClass string         `json:"errorClass,omitempty"` // see ErrorClass
+	At         int64          `json:"at"`                   // unix seconds of its death
+	Attempts   []AttemptError `json:"attempts,omitempty"`   // as far as they are known, the last one included
+	Replays    int            `json:"replays,omitempty"`    // how often it had been replayed before it died this time
+	Raw        []byte         `json:"raw,omitempty"`        // the message, when it is no envelope
+	Broken     string         `json:"broken,omitempty"`     // why it cannot be replayed; Replay passes over it
 }
 
 // DeadLetters keeps dead jobs, the oldest first. It is safe for concurrent use. Nothing is ever removed but by Remove.
@@ -53,7 +54,7 @@ func NewDeadLetter(queue string, failed Envelope, reason error) DeadLetter {
 	replays, _ := metaInt(failed.Meta, MetaReplays)
 	d := DeadLetter{
 		Queue: orDefault(queue), Job: failed, Error: reason.Error(), Reason: last.Reason, At: last.At,
-		Attempts: append(Failures(failed), last), Replays: int(replays),
+		ErrorClass: ErrorClass(reason), Attempts: append(Failures(failed), last), Replays: int(replays),
 	}
 	d.Job.Meta = cloned(failed.Meta)
 	delete(d.Job.Meta, MetaErrors)
@@ -64,7 +65,7 @@ func NewDeadLetter(queue string, failed Envelope, reason error) DeadLetter {
 // RawDeadLetter is the letter of a message that Decode refused with err.
 func RawDeadLetter(queue string, message []byte, err error) DeadLetter {
 	return DeadLetter{
-		Queue: orDefault(queue), Raw: message, Error: err.Error(), Reason: ReasonDecode, At: time.Now().Unix(),
+		Queue: orDefault(queue), Raw: message, Error: err.Error(), Reason: ReasonDecode, ErrorClass: ErrorClass(err), At: time.Now().Unix(),
 		Broken: err.Error(),
 	}
 }
@@ -86,7 +87,7 @@ func DecodeDeadLetter(data []byte) DeadLetter {
 	}
 	d := DeadLetter{
 		ID: text(members["id"]), Queue: orDefault(text(members["queue"])), Error: text(members["error"]),
-		Reason: Reason(text(members["reason"])), Broken: text(members["broken"]),
+		Reason: Reason(text(members["reason"])), ErrorClass: text(members["errorClass"]), Broken: text(members["broken"]),
 	}
 	d.At, _ = integer(members["at"], 0)
 	replays, _ := integer(members["replays"], 0)

@@ -4,39 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"iter"
 	"strings"
 	"time"
 )
 
 const replayPage = 100 // letters read at once
 
-// A Filter chooses dead letters. Each condition that is set must hold.
-type Filter struct {
-	Queue   string
-	IDs     []string // of the letters
-	Types   []string // of the jobs
-	Reasons []Reason
-	Since   time.Time // died at this time or later
-	Until   time.Time // died before this time
-
-	Limit   int         // at most so many; below 1: one, or all of IDs
-	Rate    float64     // at most so many a second, evenly; <= 0: as fast as they are published
-	OnEvent func(Event) // told of each letter that was replayed or set aside
-}
-
-// Match reports whether d meets the conditions.
-func (f Filter) Match(d DeadLetter) bool {
-	at := time.Unix(d.At, 0)
-	return (f.Queue == "" || f.Queue == d.Queue) &&
-		(len(f.IDs) == 0 || slices.Contains(f.IDs, d.ID)) &&
-		(len(f.Types) == 0 || slices.Contains(f.Types, d.Job.JobType)) &&
-		(len(f.Reasons) == 0 || slices.Contains(f.Reasons, d.Reason)) &&
-		(f.Since.IsZero() || !at.Before(f.Since)) &&
-		(f.Until.IsZero() || at.Before(f.Until))
-}
-
-// A BrokenError names letters that Replay passed over since it could not make a job of them. They stay in the store
+// A BrokenError names the letters that Replay set aside because it could not make a job of them. They stay in the store
 // with the reason in DeadLetter.Broken.
 type BrokenError struct{ IDs []string }
 
@@ -44,27 +19,28 @@ func (e *BrokenError) Error() string {
 	return fmt.Sprintf("job: %d dead letters set aside as broken: %s", len(e.IDs), strings.Join(e.IDs, ", "))
 }
 
-// Replay publishes the dead letters that f chooses, the oldest first, and removes each one after it was published.
-// It returns how many were. A job keeps everything but its attempt, which is 1 again, and its meta, which says how
-// often it was replayed and how it had failed.
+// Replay publishes the jobs of the dead letters that f chooses and removes each letter after its job was published. It
+// takes the oldest letter first, or the order of f.IDs. Each job goes out as DeadLetter.Replayed returns it. Replay
+// returns how many it published, or with f.DryRun how many it would. An id in f.IDs that the store does not have is
+// ErrNoDeadLetter.
 //
-// The first letter that cannot be published ends the replay; it stays where it is. A letter that holds no job is set
-// aside and does not: the rest is replayed and the error is a *BrokenError. A crash between publishing and
-// removing, like two replays of one letter at once, publishes it twice.
+// A letter that holds no job, or whose job publish refuses with a *DecodeError, is set aside: Replay marks it as broken,
+// goes on, and returns a *BrokenError at the end. Any other error of publish ends the replay and leaves the letter where
+// it is. A crash between publishing and removing, and two replays of one letter at once, publish its job twice.
 func Replay(ctx context.Context, store DeadLetters, publish func(context.Context, Envelope) error, f Filter) (n int, err error) {
-	limit := max(1, f.Limit)
+	r := replay{store: store, publish: publish, filter: f, limit: max(1, f.Limit)}
 	if f.Limit < 1 && len(f.IDs) > 0 {
-		limit = len(f.IDs)
+		r.limit = len(f.IDs)
 	}
-	r := replay{store: store, publish: publish, filter: f, limit: limit}
 	if f.Rate > 0 {
 		r.pause = time.Duration(min(float64(time.Second)/f.Rate, float64(time.Hour)))
 	}
-	if len(f.IDs) > 0 {
-		err = r.chosen(ctx)
-	} else {
-		err = r.pages(ctx)
+	if f.DryRun || f.Progress != nil {
+		if n, r.of, err = r.count(ctx); err != nil || f.DryRun {
+			return n, err
+		}
 	}
+	err = r.run(ctx)
 	if err == nil && len(r.broken) > 0 {
 		err = &BrokenError{IDs: r.broken}
 	}
@@ -78,46 +54,88 @@ type replay struct {
 	limit   int
 	pause   time.Duration
 	next    time.Time // when the next one may be published
+	of      int       // letters to deal with, for Progress
 	n       int
 	broken  []string
 }
 
-func (r *replay) chosen(ctx context.Context) error {
-	for _, id := range r.filter.IDs {
-		d, err := r.store.Get(ctx, id)
+func (r *replay) run(ctx context.Context) error {
+	for d, err := range r.letters(ctx) {
 		if err != nil {
 			return err
 		}
-		if err := r.letter(ctx, d); err != nil || r.n == r.limit {
+		if err := r.letter(ctx, d); err != nil {
 			return err
+		}
+		if r.filter.Progress != nil {
+			r.filter.Progress(r.n+len(r.broken), r.of)
+		}
+		if r.n == r.limit {
+			break
 		}
 	}
 	return nil
 }
 
-func (r *replay) pages(ctx context.Context) error {
-	for cursor := ""; ; {
-		page, next, err := r.store.Page(ctx, r.filter.Queue, cursor, replayPage)
+// count returns how many jobs a run would publish, and with how many letters it would deal.
+func (r *replay) count(ctx context.Context) (n, of int, err error) {
+	for d, err := range r.letters(ctx) {
 		if err != nil {
-			return err
+			return 0, 0, err
 		}
-		for _, d := range page {
-			if err := r.letter(ctx, d); err != nil || r.n == r.limit {
-				return err
+		of++
+		if d.holdsJob() {
+			n++
+		}
+		if n == r.limit {
+			break
+		}
+	}
+	return n, of, nil
+}
+
+// letters yields the letters that the filter chooses. It ends after an error.
+func (r *replay) letters(ctx context.Context) iter.Seq2[DeadLetter, error] {
+	if len(r.filter.IDs) > 0 {
+		return r.lettersByID(ctx)
+	}
+	return func(yield func(DeadLetter, error) bool) {
+		for cursor := ""; ; {
+			page, next, err := r.store.Page(ctx, r.filter.Queue, cursor, replayPage)
+			if err != nil {
+				yield(DeadLetter{}, err)
+				return
+			}
+			for _, d := range page {
+				if r.filter.Match(d) && !yield(d, nil) {
+					return
+				}
+			}
+			if next == "" {
+				return
+			}
+			cursor = next
+		}
+	}
+}
+
+func (r *replay) lettersByID(ctx context.Context) iter.Seq2[DeadLetter, error] {
+	return func(yield func(DeadLetter, error) bool) {
+		for _, id := range r.filter.IDs {
+			d, err := r.store.Get(ctx, id)
+			if err != nil {
+				yield(d, err)
+				return
+			}
+			if r.filter.Match(d) && !yield(d, nil) {
+				return
 			}
 		}
-		if next == "" {
-			return nil
-		}
-		cursor = next
 	}
 }
 
 func (r *replay) letter(ctx context.Context, d DeadLetter) error {
-	if !r.filter.Match(d) {
-		return nil
-	}
-	if d.Raw != nil || d.Broken != "" || d.Job.JobType == "" {
+	if !d.holdsJob() {
 		return r.setAside(ctx, d, errors.New("it holds no job"))
 	}
 	if err := r.wait(ctx); err != nil {
@@ -139,6 +157,10 @@ func (r *replay) letter(ctx context.Context, d DeadLetter) error {
 	return nil
 }
 
+func (d DeadLetter) holdsJob() bool {
+	return d.Raw == nil && d.Broken == "" && d.Job.JobType != ""
+}
+
 // Replayed returns the job of d as it starts again: attempt 1, the failures of its earlier attempts, at most MaxFailures,
 // under MetaErrors, and under MetaReplays how often it has been replayed, this time included.
 func (d DeadLetter) Replayed() Envelope {
@@ -151,7 +173,7 @@ func (d DeadLetter) Replayed() Envelope {
 	return e
 }
 
-// setAside marks d, once, and passes over it.
+// setAside marks d as broken, unless it is marked already.
 func (r *replay) setAside(ctx context.Context, d DeadLetter, why error) error {
 	r.broken = append(r.broken, d.ID)
 	if d.Broken != "" {

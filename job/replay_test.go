@@ -36,7 +36,9 @@ func TestReplayChooses(t *testing.T) {
 	at := func(d DeadLetter, unix int64) DeadLetter { d.At = unix; return d }
 	timeout := letter("b", "sms")
 	timeout.Reason = ReasonTimeout
-	letters := []DeadLetter{at(letter("a", "mail"), 100), at(timeout, 200), at(letter("c", "mail"), 300)}
+	refused := letter("c", "mail")
+	refused.ErrorClass = "net.OpError"
+	letters := []DeadLetter{at(letter("a", "mail"), 100), at(timeout, 200), at(refused, 300)}
 	for i := range letters {
 		letters[i].ID = "id-" + letters[i].Job.JobID
 	}
@@ -50,6 +52,7 @@ func TestReplayChooses(t *testing.T) {
 		{"a queue", Filter{Queue: "sms", Limit: 10}, []string{"b"}},
 		{"types", Filter{Types: []string{"type.c", "type.b"}, Limit: 10}, []string{"b", "c"}},
 		{"a reason", Filter{Reasons: []Reason{ReasonTimeout}, Limit: 10}, []string{"b"}},
+		{"an error class", Filter{ErrorClasses: []string{"net.OpError"}, Limit: 10}, []string{"c"}},
 		{"a time", Filter{Since: time.Unix(200, 0), Until: time.Unix(300, 0), Limit: 10}, []string{"b"}},
 		{"ids, all of them", Filter{IDs: []string{"id-c", "id-a"}}, []string{"c", "a"}},
 		{"ids, limited", Filter{IDs: []string{"id-c", "id-a"}, Limit: 1}, []string{"c"}},
@@ -72,6 +75,37 @@ func TestReplayChooses(t *testing.T) {
 	}
 	_, err := Replay(t.Context(), NewMemoryDeadLetters(), nil, Filter{IDs: []string{"nobody"}})
 	assert.ErrorIs(t, err, ErrNoDeadLetter)
+}
+
+func TestReplayCountsBeforeItRuns(t *testing.T) {
+	t.Parallel()
+	store := NewMemoryDeadLetters()
+	for _, id := range []string{"a", "b", "c"} {
+		put(t, store, letter(id, "mail"))
+	}
+	put(t, store, RawDeadLetter("mail", []byte("no envelope"), errors.New("not json")))
+	for limit, want := range map[int]int{0: 1, 2: 2, 10: 3} {
+		n, err := Replay(t.Context(), store, nil, Filter{Queue: "mail", Limit: limit, DryRun: true})
+		require.NoError(t, err)
+		assert.Equal(t, want, n, "limit %d", limit)
+	}
+	assert.Equal(t, 4, length(t, store), "none was replayed")
+
+	var progress []string
+	publish := func(context.Context, Envelope) error { return nil }
+	_, err := Replay(t.Context(), store, publish, Filter{Limit: 10, Progress: func(done, of int) {
+		progress = append(progress, fmt.Sprintf("%d of %d", done, of))
+	}})
+	var broken *BrokenError
+	require.ErrorAs(t, err, &broken)
+	assert.Equal(t, []string{"1 of 4", "2 of 4", "3 of 4", "4 of 4"}, progress)
+}
+
+func length(t *testing.T, store DeadLetters) int {
+	t.Helper()
+	n, err := store.Len(t.Context(), "")
+	require.NoError(t, err)
+	return n
 }
 
 func TestReplayKeepsToItsRate(t *testing.T) {

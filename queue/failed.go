@@ -38,28 +38,17 @@ type FailedJob struct {
 // Exception is the error as the queue's document has it: "Class: message".
 func (f FailedJob) Exception() string { return f.ErrorClass + ": " + f.Error }
 
-// A Filter chooses dead letters. Each condition that is set must hold.
-type Filter struct {
-	Queue        string
-	Types        []string
-	ErrorClasses []string
-	Reasons      []job.Reason
-	Since, Until time.Time // died at Since or later and before Until
+// A Filter chooses dead letters.
+type Filter = job.Filter
 
-	// For RetryAll alone:
-	Limit    int                // at most so many; below 1: all
-	Rate     float64            // at most so many a second; not above 0: as fast as it goes
-	DryRun   bool               // only count
-	Progress func(done, of int) // told after each chunk; of is how many matched at the beginning
-}
-
-func (f Filter) where() (cond string, args []any) {
+// where is the condition in SQL for the letters that f chooses.
+func where(f Filter) (cond string, args []any) {
 	conds := []string{"1 = 1"}
 	add := func(c string, a ...any) { conds, args = append(conds, c), append(args, a...) }
 	if f.Queue != "" {
 		add("queue = ?", f.Queue)
 	}
-	addIn := func(column string, n int, at func(int) string) {
+	addIn := func(column string, n int, at func(int) any) {
 		if n == 0 {
 			return
 		}
@@ -69,9 +58,16 @@ func (f Filter) where() (cond string, args []any) {
 		}
 		add(column+" IN (?"+strings.Repeat(", ?", n-1)+")", list...)
 	}
-	addIn("job_type", len(f.Types), func(i int) string { return f.Types[i] })
-	addIn("error_class", len(f.ErrorClasses), func(i int) string { return f.ErrorClasses[i] })
-	addIn("reason", len(f.Reasons), func(i int) string { return string(f.Reasons[i]) })
+	if len(f.IDs) > 0 {
+		ids := rowIDs(f.IDs)
+		addIn("id", len(ids), func(i int) any { return ids[i] })
+		if len(ids) == 0 {
+			add("1 = 0")
+		}
+	}
+	addIn("job_type", len(f.Types), func(i int) any { return f.Types[i] })
+	addIn("error_class", len(f.ErrorClasses), func(i int) any { return f.ErrorClasses[i] })
+	addIn("reason", len(f.Reasons), func(i int) any { return string(f.Reasons[i]) })
 	if !f.Since.IsZero() {
 		add("failed_at >= ?", millis(f.Since))
 	}
@@ -87,7 +83,7 @@ func (q *Queue) Failed(ctx context.Context, f Filter) iter.Seq2[FailedJob, error
 		if q.sync != nil {
 			return
 		}
-		cond, args := f.where()
+		cond, args := where(f)
 		for after := int64(0); ; {
 			page, err := q.failedPage(ctx, "id > ? AND "+cond+" ORDER BY id LIMIT ?", append(append([]any{after}, args...), listPage)...)
 			if err != nil {
@@ -133,7 +129,7 @@ func (q *Queue) CountFailed(ctx context.Context, f Filter) (byClass map[string]i
 	if q.sync != nil {
 		return byClass, nil
 	}
-	cond, args := f.where()
+	cond, args := where(f)
 	statement := "SELECT error_class, COUNT(*) FROM {failed} WHERE " + cond + " GROUP BY error_class"
 	err = q.each(ctx, q.read, statement, args, func(rows *sql.Rows) error {
 		var class string

@@ -62,7 +62,7 @@ func (q *Queue) RetryAll(ctx context.Context, f Filter) (n int, err error) {
 		return of, err
 	}
 	r := replaying{q: q}
-	cond, args := f.where()
+	cond, args := where(f)
 	pause := newPacer(f.Rate)
 	for after := int64(0); r.done() < of; {
 		ids, err := q.idsOf(ctx, q.read, "SELECT id FROM {failed} WHERE id > ? AND "+cond+" ORDER BY id LIMIT ?",

@@ -92,4 +92,14 @@ func rowID(id string) (int64, error) {
 	return n, nil
 }
 
+// rowIDs are the ids that can be those of rows.
+func rowIDs(ids []string) (numbers []int64) {
+	for _, id := range ids {
+		if n, err := rowID(id); err == nil {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
+}
+
 func millis(t time.Time) int64 { return t.UnixMilli() }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -183,7 +181,7 @@ func (q *Queue) bury(ctx context.Context, tx *sql.Tx, v verdict, by string) erro
 	}
 	crashes := v.row.crashes + number(v.crashed)
 	_, err = q.exec(ctx, tx, insertFailed+"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now})",
-		v.row.id, v.row.queue, storable(letter.Job.JobID), storable(letter.Job.JobType), v.payload(), storable(errorClass(v.err)),
+		v.row.id, v.row.queue, storable(letter.Job.JobID), storable(letter.Job.JobType), v.payload(), storable(job.ErrorClass(v.err)),
 		storable(letter.Error), string(letter.Reason),
 		string(history), by, v.row.attempts-number(v.giveBack), crashes, letter.Replays, v.row.priority, v.row.maxAttempts, v.row.backoffMS,
 		v.row.timeoutMS, v.row.uniqueKey, v.row.createdAt)
@@ -200,7 +198,7 @@ func (q *Queue) buryLean(ctx context.Context, tx *sql.Tx, v verdict, by, cond st
 	// Numbers are added to columns, which gives them a type.
 	_, err = q.exec(ctx, tx, insertFailed+"SELECT id, queue, ?, ?, payload, ?, ?, ?, ?, ?, attempts - ?, crashes + ?, crashes - crashes + ?, priority, max_attempts, backoff_ms, "+
 		"timeout_ms, unique_key, created_at, {now} FROM {jobs} WHERE "+cond,
-		append([]any{storable(letter.Job.JobID), storable(letter.Job.JobType), storable(errorClass(v.err)), storable(letter.Error),
+		append([]any{storable(letter.Job.JobID), storable(letter.Job.JobType), storable(job.ErrorClass(v.err)), storable(letter.Error),
 			string(letter.Reason), string(history), by, number(v.giveBack), number(v.crashed), letter.Replays}, condArgs...)...)
 	return err
 }
@@ -219,23 +217,6 @@ func storable(text string) string {
 		text = text[:cut]
 	}
 	return text
-}
-
-// errorClass is what Class() of an error says, else the type of the first error in the chain that is more than a
-// wrapping.
-func errorClass(err error) string {
-	var named interface{ Class() string }
-	if errors.As(err, &named) {
-		return named.Class()
-	}
-	class := "error"
-	for ; err != nil; err = errors.Unwrap(err) {
-		class = fmt.Sprintf("%T", err)
-		if t := reflect.TypeOf(err); t != reflect.TypeFor[*job.DeadError]() && class != "*fmt.wrapError" && class != "*job.permanentError" {
-			break
-		}
-	}
-	return class
 }
 
 // afterLapse is what becomes of a row whose owner let the lease lapse.

@@ -27,7 +27,9 @@ var deaths = []behaviour{
 			f    queue.Filter
 			want int
 		}{
-			"all": {queue.Filter{}, 3}, "queue": {queue.Filter{Queue: "x"}, 1}, "type": {queue.Filter{Types: []string{"nobody", "z"}}, 2},
+			"all": {queue.Filter{}, 3}, "id": {queue.Filter{IDs: []string{s.failed()[0].ID, "0"}}, 1},
+			"unknown ids": {queue.Filter{IDs: []string{"0", "no number"}}, 0}, "no number": {queue.Filter{IDs: []string{"no number"}}, 0},
+			"queue": {queue.Filter{Queue: "x"}, 1}, "type": {queue.Filter{Types: []string{"nobody", "z"}}, 2},
 			"class": {queue.Filter{ErrorClasses: []string{"SMTPError"}}, 1}, "reason": {queue.Filter{Reasons: []job.Reason{job.ReasonUnregistered}}, 2},
 			"since": {queue.Filter{Since: second(60)}, 1}, "until": {queue.Filter{Until: second(60)}, 2},
 			"both": {queue.Filter{Queue: "y", Until: second(60)}, 1},
