@@ -1,4 +1,4 @@
-// Command jobs shows durable work around a queue of its own: envelopes, three handlers, layers around them, retries,
+// Command runner shows durable work around a queue of its own: envelopes, three handlers, layers around them, retries,
 // a dead letter and its replay. It needs nothing but itself and ends after about two seconds.
 package main
 
