@@ -177,7 +177,8 @@ func regularFiles(dir string) (files []string, skipped []error, err error) {
 	return files, skipped, err
 }
 
-// shortTempDir makes a folder whose socket paths stay under their limit of 100 bytes, also where TMPDIR is long.
+// shortTempDir makes a folder whose socket paths stay under their limit of 100 bytes, also where
+// TMPDIR is long.
 func shortTempDir() (string, error) {
 	if dir, err := os.MkdirTemp("/tmp", "demo-"); err == nil {
 		return dir, nil

@@ -140,7 +140,8 @@ func TestDemoRefusesWrongArguments(t *testing.T) {
 	}
 }
 
-// A fakePool answers digest calls with the errors that it is given, one after another, then with success.
+// A fakePool answers digest calls with the errors that it is given, one after another, then with
+// success.
 type fakePool struct {
 	task.Caller
 	errs []error

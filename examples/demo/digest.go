@@ -14,7 +14,8 @@ import (
 	"github.com/taskd-go/task"
 )
 
-// digest is the task. hashFile runs in a worker process; digest.Sync sends it the path and waits for the fingerprint.
+// digest is the task. hashFile runs in a worker process; digest.Sync sends it the path and waits
+// for the fingerprint.
 var digest = task.Define("digest", hashFile)
 
 // A fingerprint is the result of a digest.

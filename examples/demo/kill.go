@@ -69,7 +69,8 @@ func (k *killing) run(ctx context.Context) error {
 	return nil
 }
 
-// find looks at the workers until one fits. A task may take less than a millisecond, so it looks often.
+// find looks at the workers until one fits. A task may take less than a millisecond, so it looks
+// often.
 func (k *killing) find(ctx context.Context, limit time.Duration, fits func(task.WorkerStatus) bool) (task.WorkerStatus, bool) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Command demo is the first minute with a pool of worker processes: it hashes the files of a folder in three of them.
-// With -kill it kills one on the way and shows what its callers learn.
+// Command demo is the first minute with a pool of worker processes: it hashes the files of a folder
+// in three of them. With -kill it kills one on the way and shows what its callers learn.
 //
 //	go run ./examples/demo
 //	go run ./examples/demo -kill /usr/share/doc

@@ -13,8 +13,9 @@ import (
 	"github.com/taskd-go/task"
 )
 
-// A progress shows how many files are done and how many tasks each worker runs: as a bar on a terminal, elsewhere as a
-// line at each tenth. Its methods are safe for concurrent use, except reached.
+// A progress shows how many files are done and how many tasks each worker runs: as a bar on a
+// terminal, elsewhere as a line at each tenth. Its methods are safe for concurrent use, except
+// reached.
 type progress struct {
 	out    io.Writer
 	total  int
@@ -49,7 +50,8 @@ func terminalWidth(w io.Writer) int {
 	}
 }
 
-// reached returns a channel that closes when n files are done. It is called once, before the first add.
+// reached returns a channel that closes when n files are done. It is called once, before the first
+// add.
 func (p *progress) reached(n int) <-chan struct{} {
 	p.mark, p.at = n, make(chan struct{})
 	if n == 0 {

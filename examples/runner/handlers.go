@@ -29,7 +29,8 @@ func newShop() *shop {
 	return s
 }
 
-// notifyCustomer must bear a second run of the same job: it knows what it has done by the key in meta.
+// notifyCustomer must bear a second run of the same job: it knows what it has done by the key in
+// meta.
 func (s *shop) notifyCustomer() job.Handler {
 	type order struct {
 		OrderID int64 `json:"orderId"`

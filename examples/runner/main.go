@@ -1,5 +1,6 @@
-// Command runner shows durable work around a queue of its own: envelopes, three handlers, layers around them, retries,
-// a dead letter and its replay. It needs nothing but itself and ends after about two seconds.
+// Command runner shows durable work around a queue of its own: envelopes, three handlers, layers
+// around them, retries, a dead letter and its replay. It needs nothing but itself and ends after
+// about two seconds.
 package main
 
 import (
@@ -94,7 +95,8 @@ func (s *shop) importSuppliers(ctx context.Context, q *queue, publisher *job.Pub
 	if err := <-first; err != nil {
 		return err
 	}
-	// Supplier 8 is slow at first. Its second attempt is the third import of these 2 s, so supplier 9 waits.
+	// Supplier 8 is slow at first. Its second attempt is the third import of these 2 s, so supplier
+	// 9 waits.
 	if err := dispatch(8); err != nil {
 		return err
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/taskd-go/task/job"
 )
 
-// A queue is the smallest transport there is: messages in memory, each with the time from which it may be taken.
+// A queue is the smallest transport there is: messages in memory, each with the time from which it
+// may be taken.
 type queue struct {
 	parts *job.Parts
 
@@ -53,8 +54,8 @@ func (q *queue) take() (message, bool) {
 	return m, true
 }
 
-// workUntilEmpty runs jobs until there is none, delayed ones too. A real transport would acknowledge a message
-// after RunRegistered returned without an error, and not before.
+// workUntilEmpty runs jobs until there is none, delayed ones too. A real transport would
+// acknowledge a message after RunRegistered returned without an error, and not before.
 func (q *queue) workUntilEmpty(ctx context.Context) error {
 	bury := job.BuryIn(q.parts.DeadLetters, job.DefaultQueue)
 	for {

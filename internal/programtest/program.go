@@ -1,4 +1,5 @@
-// Package programtest runs the program of a main package in tests: the test binary, started again, calls its main.
+// Package programtest runs the program of a main package in its tests: the test binary, started
+// again, calls main.
 package programtest
 
 import (
@@ -22,7 +23,8 @@ const marker = "TASKD_TEST_PROGRAM" // in the environment of a program and its w
 // limit bounds how long a program runs. An idle machine needs a tenth of it.
 const limit = 5 * time.Minute
 
-// Main is the whole of a TestMain. In a started program it calls program, elsewhere it runs the tests.
+// Main is the whole of a TestMain. In a started program it calls program, elsewhere it runs the
+// tests.
 func Main(m *testing.M, program func()) {
 	if os.Getenv(marker) == "" {
 		os.Exit(m.Run())
@@ -33,6 +35,9 @@ func Main(m *testing.M, program func()) {
 			os.Exit(1)
 		}()
 	}
+	// A pool refuses to start in a test binary that has not called RunIfWorker. This call matches
+	// no pool, so that a worker runs program up to its Start, as it does outside of tests.
+	task.RunIfWorker(task.Config{ServerName: "no pool has this name"})
 	program()
 	os.Exit(0)
 }
@@ -46,7 +51,8 @@ type Program struct {
 	ended  chan struct{}
 }
 
-// Start starts the program in dir. env extends the environment. The program ends with the test at the latest.
+// Start starts the program in dir. env extends the environment. The program ends with the test at
+// the latest.
 func Start(t testing.TB, dir string, env []string, args ...string) *Program {
 	t.Helper()
 	p := &Program{t: t, cmd: exec.Command(os.Args[0], args...), lines: make(chan string, 1024), ended: make(chan struct{})}
