@@ -18,6 +18,7 @@ func TestDeadlinesAndContexts(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	t.Run("a context that ended before the call", func(t *testing.T) {
+		parallel(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := p.Sync(ctx, Echo{1})
@@ -27,6 +28,7 @@ func TestDeadlinesAndContexts(t *testing.T) {
 		assert.Equal(t, task.NotRun, e.Delivery)
 	})
 	t.Run("a context that ends during the run", func(t *testing.T) {
+		parallel(t)
 		m := testkit.NewRendezvous(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		failed := make(chan error, 1)
@@ -42,6 +44,7 @@ func TestDeadlinesAndContexts(t *testing.T) {
 		g.Release("")
 	})
 	t.Run("the context's deadline counts", func(t *testing.T) {
+		parallel(t)
 		m := testkit.NewRendezvous(t)
 		ctx, cancel := context.WithTimeout(t.Context(), briefly)
 		defer cancel()
@@ -50,6 +53,7 @@ func TestDeadlinesAndContexts(t *testing.T) {
 		m.Next().Release("")
 	})
 	t.Run("WithTimeout alone is no context's end", func(t *testing.T) {
+		parallel(t)
 		m := testkit.NewRendezvous(t)
 		_, err := p.Sync(t.Context(), Hold{Addr: m.Addr}, task.WithTimeout(briefly))
 		assert.ErrorIs(t, err, task.ErrSockTimeout)

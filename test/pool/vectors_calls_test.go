@@ -26,6 +26,7 @@ func TestVectorsAdmission(t *testing.T) {
 }
 
 func testOverLimitRace(t *testing.T) {
+	parallel(t)
 	// Two processes choose the only worker at the same moment: neither sees
 	// the other's call in the table, so that the worker itself must decide.
 	p := startPool(t, task.Config{WorkerNum: 1, MaxRunningNum: 1})
@@ -65,6 +66,7 @@ func testOverLimitRace(t *testing.T) {
 }
 
 func testLimitBoundary(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1, MaxRunningNum: 2})
 	m := testkit.NewRendezvous(t)
 	for range 2 {
@@ -79,6 +81,7 @@ func testLimitBoundary(t *testing.T) {
 }
 
 func testSlotReleasedAfterFailure(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1, MaxRunningNum: 1})
 	_, err := p.Sync(t.Context(), Fail{Text: "raises"})
 	require.ErrorIs(t, err, task.ErrTask)
@@ -88,11 +91,17 @@ func testSlotReleasedAfterFailure(t *testing.T) {
 
 func TestVectorsTimeouts(t *testing.T) {
 	parallel(t)
+	budget := func(want time.Duration, way callWay, opts ...task.CallOption) func(*testing.T) {
+		return func(t *testing.T) {
+			parallel(t)
+			checkBudget(t, want, way, opts...)
+		}
+	}
 	runNamed(t, readVectors(t).Timeouts, map[string]func(t *testing.T){
-		"async_default":         func(t *testing.T) { checkBudget(t, 5*time.Second, viaAsync) },
-		"sync_default":          func(t *testing.T) { checkBudget(t, 3*time.Second, viaSync) },
-		"zero":                  func(t *testing.T) { checkBudget(t, 0, viaSync, task.WithTimeout(0)) },
-		"negative":              func(t *testing.T) { checkBudget(t, 0, viaAsync, task.WithTimeout(-1)) },
+		"async_default":         budget(5*time.Second, viaAsync),
+		"sync_default":          budget(3*time.Second, viaSync),
+		"zero":                  budget(0, viaSync, task.WithTimeout(0)),
+		"negative":              budget(0, viaAsync, task.WithTimeout(-1)),
 		"nan":                   testNoSuchDuration,
 		"inf":                   testNoSuchDuration,
 		"minus_inf":             testNoSuchDuration,
@@ -147,6 +156,8 @@ func testNoSuchDuration(t *testing.T) {
 
 // Encoding takes longer than the whole budget: nothing is left for the rest of the delivery.
 func testSharedBudget(t *testing.T) {
+	parallel(t)
+	checkBudget(t, 2*time.Second, viaSync, task.WithTimeout(2*time.Second))
 	p := startPool(t, task.Config{WorkerNum: 1})
 	path := filepath.Join(p.dir, "mark")
 	r := Mark{Path: path, Encoding: SlowText{300 * time.Millisecond}}
@@ -156,15 +167,14 @@ func testSharedBudget(t *testing.T) {
 	assert.Equal(t, task.NotRun, e.Delivery)
 	assert.Zero(t, p.still().Success)
 	assert.NoFileExists(t, path)
-	checkBudget(t, 2*time.Second, viaSync, task.WithTimeout(2*time.Second))
-
 	start := time.Now()
-	_, err = p.Sync(context.Background(), Slow{Encoding: SlowText{200 * time.Millisecond}, For: waitLimit}, task.WithTimeout(briefly), task.WithCancel())
+	_, err = p.Sync(context.Background(), Slow{Encoding: SlowText{200 * time.Millisecond}, For: 3 * time.Second}, task.WithTimeout(briefly))
 	assert.ErrorIs(t, err, task.ErrSockTimeout)
 	assert.Less(t, time.Since(start), soon, "what is left of the budget bounds the wait for the answer")
 }
 
 func testExpiredBeforeStart(t *testing.T) {
+	parallel(t)
 	// The worker is stopped and reads after the deadline.
 	p := startPool(t, task.Config{WorkerNum: 1})
 	_, err := p.Sync(t.Context(), Echo{1})
@@ -181,6 +191,7 @@ func testExpiredBeforeStart(t *testing.T) {
 }
 
 func testExpiredWhileRunning(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	m := testkit.NewRendezvous(t)
 	failed := make(chan error, 1)
@@ -197,6 +208,7 @@ func testExpiredWhileRunning(t *testing.T) {
 }
 
 func testNoListener(t *testing.T) {
+	parallel(t)
 	// A caller that chose the worker before its socket was missed gets -7. Then
 	// the worker is no longer chosen, and before long the path is back.
 	p := startPool(t, task.Config{WorkerNum: 1})

@@ -146,12 +146,14 @@ func TestVectorsLifecycle(t *testing.T) {
 
 // OnWorkerStart runs once, finds its row set, and nobody can connect before it ends.
 func testStartOrder(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 2, ServerName: onStart(t, "report")})
 	p.logged("OnWorkerStart index=0", 1)
 	p.logged("OnWorkerStart index=1", 1)
 }
 
 func testOnWorkerStartRaises(t *testing.T) {
+	parallel(t)
 	p := newPool(t, task.Config{WorkerNum: 2, ServerName: onStart(t, "fail")})
 	err := p.Start(t.Context())
 	require.Error(t, err)
@@ -159,6 +161,7 @@ func testOnWorkerStartRaises(t *testing.T) {
 }
 
 func testTermIdle(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	pid := p.Status()[0].PID
 	require.NoError(t, p.Shutdown(t.Context()))
@@ -169,6 +172,7 @@ func testTermIdle(t *testing.T) {
 }
 
 func testTermBusy(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	m := testkit.NewRendezvous(t)
 	answers := make(chan string, 2)
@@ -196,6 +200,7 @@ func testTermBusy(t *testing.T) {
 }
 
 func testTermWithEndlessTask(t *testing.T) {
+	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1, DrainTimeout: 300 * time.Millisecond})
 	m := testkit.NewRendezvous(t)
 	id, err := p.Async(t.Context(), Stuck{m.Addr})
