@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/taskd-go/task/internal/testkit"
+	"github.com/taskd-go/task/internal/testsync"
 )
 
 // N processes each take all processors of the host.
@@ -44,7 +44,7 @@ func TestDriftIsTold_Row10(t *testing.T) {
 	events := make(chan Event, 1024)
 	wait := func(match func(Event) bool) Event {
 		t.Helper()
-		limit := time.After(testkit.WaitLimit)
+		limit := time.After(testsync.WaitLimit)
 		for {
 			select {
 			case e := <-events:
@@ -56,7 +56,7 @@ func TestDriftIsTold_Row10(t *testing.T) {
 			}
 		}
 	}
-	var log testkit.Buffer
+	var log testsync.Buffer
 	dir, err := os.MkdirTemp("/tmp", "drift")
 	require.NoError(t, err)
 	defer os.RemoveAll(dir)
@@ -65,7 +65,7 @@ func TestDriftIsTold_Row10(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, pool.Start(t.Context()))
 	defer func() { assert.NoError(t, pool.Shutdown(context.Background())) }()
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	_, err = hold.Async(t.Context(), pool, m.Addr)
 	require.NoError(t, err)
 	g := m.Next()

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
-	"github.com/taskd-go/task/internal/testkit"
+	"github.com/taskd-go/task/internal/testsync"
 	"github.com/taskd-go/task/tasktest"
 )
 
@@ -87,12 +87,12 @@ var behaviours = []behaviour{
 		return words(err) + fmt.Sprint(errors.Is(err, context.Canceled))
 	}, "-7 not run: the call ended before a worker was reached: context canceled"},
 	{"a deadline that passes in the task", one, func(t *testing.T, p pool) string {
-		m := testkit.NewRendezvous(t)
+		m := testsync.NewRendezvous(t)
 		defer func() { m.Next().Release("") }()
 		return outcome(p.Sync(t.Context(), Meet{Addr: m.Addr}, task.WithTimeout(time.Second)))
 	}, "-7 may have run: the call ended while worker 0 (pid N) had not answered"},
 	{"a caller that cancels", one, func(t *testing.T, p pool) string {
-		m := testkit.NewRendezvous(t)
+		m := testsync.NewRendezvous(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		answer := ask(ctx, p, Meet{Addr: m.Addr, Ctx: true}, task.WithCancel())
 		g := m.Next()
@@ -101,7 +101,7 @@ var behaviours = []behaviour{
 		return <-answer
 	}, "-7 may have run: "},
 	{"a pool that is busy, and waiting", one, func(t *testing.T, p pool) string {
-		m := testkit.NewRendezvous(t)
+		m := testsync.NewRendezvous(t)
 		first := ask(t.Context(), p, Meet{Addr: m.Addr})
 		g := m.Next()
 		busy := outcome(p.Sync(t.Context(), Echo{1}))
@@ -126,7 +126,7 @@ var behaviours = []behaviour{
 		return strings.Join(seen, "|")
 	}, "48|49|-5 ran: one of many|-4 not run: nil is not a task|true <nil>|true <nil>|true <nil>"},
 	{"an asynchronous task", one, func(t *testing.T, p pool) string {
-		m := testkit.NewRendezvous(t)
+		m := testsync.NewRendezvous(t)
 		id, err := p.Async(t.Context(), Meet{Addr: m.Addr})
 		m.Next().Release("")
 		return fmt.Sprint(id, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
-	"github.com/taskd-go/task/internal/testkit"
+	"github.com/taskd-go/task/internal/testsync"
 	"github.com/taskd-go/task/tasktest"
 )
 
@@ -82,7 +82,7 @@ func call(t *testing.T, c task.Caller, kind string, r task.Runner) error {
 // A death ends the neighbours' calls too, and their tasks count as lost though they go on.
 func TestADeathTakesItsNeighboursAlong(t *testing.T) {
 	p := tasktest.New(t, task.Config{WorkerNum: 1})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	neighbour := make(chan error, 1)
 	go func() {
 		_, err := p.Sync(context.Background(), Meet{Addr: m.Addr, Ctx: true}, task.WithTimeout(patience))
@@ -199,10 +199,10 @@ func TestDial(t *testing.T) {
 // On a connection that many calls share, the one that was not read is NotRun, and only that.
 func TestADeathOnASharedConnection(t *testing.T) {
 	p := tasktest.New(t, task.Config{WorkerNum: 1, MaxRunningNum: 64})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	const n = 20
 	others := make(chan error, n)
-	var guests []*testkit.Held
+	var guests []*testsync.Held
 	for range n {
 		go func() {
 			_, err := p.Sync(context.Background(), Meet{Addr: m.Addr, Ctx: true}, task.WithTimeout(patience))

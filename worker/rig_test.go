@@ -17,7 +17,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/taskd-go/task/internal/sys"
-	"github.com/taskd-go/task/internal/testkit"
+	"github.com/taskd-go/task/internal/testsync"
 	"github.com/taskd-go/task/protocol"
 	"github.com/taskd-go/task/sharedstate"
 )
@@ -50,7 +50,7 @@ type rig struct {
 	server *Server
 	path   string
 	served chan error
-	log    *testkit.Buffer
+	log    *testsync.Buffer
 
 	slots   int           // of the worker
 	entered chan Info     // each run of "block" says so
@@ -68,7 +68,7 @@ func newRig(t testing.TB, change func(*rig)) *rig {
 	r := &rig{
 		t:       t,
 		served:  make(chan error, 1),
-		log:     &testkit.Buffer{},
+		log:     &testsync.Buffer{},
 		slots:   maxRunning,
 		entered: make(chan Info, 1000),
 		gate:    make(chan struct{}),

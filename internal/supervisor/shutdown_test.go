@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/taskd-go/task/internal/testkit"
+	"github.com/taskd-go/task/internal/testsync"
 	"github.com/taskd-go/task/sharedstate"
 )
 
@@ -172,7 +172,7 @@ func TestSlowOnEventDropsAndCounts(t *testing.T) {
 }
 
 func TestLoggedOutputIsTagged(t *testing.T) {
-	var buf testkit.Buffer
+	var buf testsync.Buffer
 	p := startPool(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&buf, nil)) })
 	pid := p.ask(0, "who")
 	p.ask(0, "print hello")
@@ -182,7 +182,7 @@ func TestLoggedOutputIsTagged(t *testing.T) {
 }
 
 func TestLoggedLinesAreCut(t *testing.T) {
-	var buf testkit.Buffer
+	var buf testsync.Buffer
 	logger := slog.New(slog.NewTextHandler(&buf, nil))
 	events := newEventQueue(nil, slog.New(slog.DiscardHandler))
 	o := openOutputs(Config{Logger: logger}, events)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
-	"github.com/taskd-go/task/internal/testkit"
+	"github.com/taskd-go/task/internal/testsync"
 )
 
 func TestAttachToServerOnce(t *testing.T) {
@@ -32,7 +32,7 @@ func TestAttachToServerOnce(t *testing.T) {
 func TestServerShutdownUnderLoad(t *testing.T) {
 	parallel(t)
 	p := newPool(t, task.Config{WorkerNum: 2, MaxRunningNum: 128})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	begun := make(chan struct{}, 64)
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun <- struct{}{}
@@ -69,7 +69,7 @@ func TestServerShutdownUnderLoad(t *testing.T) {
 			answers <- string(b)
 		})
 	}
-	var held []*testkit.Held
+	var held []*testsync.Held
 	for range requests {
 		<-begun
 		held = append(held, m.Next())

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
-	"github.com/taskd-go/task/internal/testkit"
+	"github.com/taskd-go/task/internal/testsync"
 )
 
 func TestDeadlinesAndContexts(t *testing.T) {
@@ -29,7 +29,7 @@ func TestDeadlinesAndContexts(t *testing.T) {
 	})
 	t.Run("a context that ends during the run", func(t *testing.T) {
 		parallel(t)
-		m := testkit.NewRendezvous(t)
+		m := testsync.NewRendezvous(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		failed := make(chan error, 1)
 		go func() {
@@ -45,7 +45,7 @@ func TestDeadlinesAndContexts(t *testing.T) {
 	})
 	t.Run("the context's deadline counts", func(t *testing.T) {
 		parallel(t)
-		m := testkit.NewRendezvous(t)
+		m := testsync.NewRendezvous(t)
 		ctx, cancel := context.WithTimeout(t.Context(), briefly)
 		defer cancel()
 		_, err := p.Sync(ctx, Hold{Addr: m.Addr}, task.WithTimeout(waitLimit))
@@ -54,7 +54,7 @@ func TestDeadlinesAndContexts(t *testing.T) {
 	})
 	t.Run("WithTimeout alone is no context's end", func(t *testing.T) {
 		parallel(t)
-		m := testkit.NewRendezvous(t)
+		m := testsync.NewRendezvous(t)
 		_, err := p.Sync(t.Context(), Hold{Addr: m.Addr}, task.WithTimeout(briefly))
 		assert.ErrorIs(t, err, task.ErrSockTimeout)
 		assert.NotErrorIs(t, err, context.DeadlineExceeded)
@@ -88,7 +88,7 @@ func TestWithCancelEndsTheTask_Row55(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := testkit.NewRendezvous(t)
+			m := testsync.NewRendezvous(t)
 			ctx, cancel := end(t.Context())
 			defer cancel()
 			failed := make(chan error, 1)
@@ -106,7 +106,7 @@ func TestWithCancelEndsTheTask_Row55(t *testing.T) {
 		})
 	}
 	t.Run("not without it", func(t *testing.T) {
-		m := testkit.NewRendezvous(t)
+		m := testsync.NewRendezvous(t)
 		before := p.still()
 		_, err := p.Sync(t.Context(), Hold{Addr: m.Addr, Ctx: true}, task.WithTimeout(briefly))
 		require.Error(t, err)

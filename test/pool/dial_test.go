@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
-	"github.com/taskd-go/task/internal/testkit"
+	"github.com/taskd-go/task/internal/testsync"
 )
 
 func TestDialFromAnotherProcess(t *testing.T) {
@@ -74,7 +74,7 @@ func TestCallsThroughADialledClientSeeTheShutdown(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	c := dial(t, p)
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	answer := make(chan error, 1)
 	go func() {
 		_, err := c.Sync(context.Background(), Hold{Addr: m.Addr}, task.WithTimeout(waitLimit))

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
-	"github.com/taskd-go/task/internal/testkit"
+	"github.com/taskd-go/task/internal/testsync"
 )
 
 // A count of connections leaks on every close that the server starts, and the
@@ -65,7 +65,7 @@ func TestEachEndHasOneReasonOfTheList_Row34(t *testing.T) {
 		{"SIGTERM", kill(syscall.SIGTERM), "drained"},
 		{"SIGINT", kill(syscall.SIGINT), "drained"},
 		{"a task outlives the drain", func() {
-			m := testkit.NewRendezvous(t)
+			m := testsync.NewRendezvous(t)
 			_, err := p.Async(t.Context(), Stuck{m.Addr})
 			require.NoError(t, err)
 			m.Next()

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/taskd-go/task"
-	"github.com/taskd-go/task/internal/testkit"
+	"github.com/taskd-go/task/internal/testsync"
 )
 
 // A late answer is given to the next caller, and so on for ever.
@@ -22,7 +22,7 @@ func TestNoAnswerReachesAnotherCaller_Row50(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 2})
 	t.Run("the call after one that was given up", func(t *testing.T) {
-		m := testkit.NewRendezvous(t)
+		m := testsync.NewRendezvous(t)
 		for i := range 20 {
 			ctx, giveUp := context.WithCancel(t.Context())
 			given := make(chan error, 1)

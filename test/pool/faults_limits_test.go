@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
-	"github.com/taskd-go/task/internal/testkit"
+	"github.com/taskd-go/task/internal/testsync"
 )
 
 // exited waits for the end of the process pid.
@@ -53,7 +53,7 @@ func family(argument string) []string {
 func TestHardLimitEndsWhatWillNotStop_Row54(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1, TimeLimit: 200 * time.Millisecond, DrainTimeout: 100 * time.Millisecond})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	pipe := endlessPipe(t)
 	for name, r := range map[string]task.Runner{
 		"a loop that never yields":       Loop{},
@@ -94,12 +94,12 @@ func TestHardLimitEndsWhatWillNotStop_Row54(t *testing.T) {
 func TestNeighboursOfAStuckTask_Row56(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1, DrainTimeout: time.Second})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	type answer struct {
 		value string
 		err   error
 	}
-	neighbour := func() (*testkit.Held, <-chan answer) {
+	neighbour := func() (*testsync.Held, <-chan answer) {
 		got := make(chan answer, 1)
 		go func() {
 			s, err := task.As[string](p.Sync(context.Background(), Hold{Addr: m.Addr}, task.WithTimeout(waitLimit)))
@@ -149,7 +149,7 @@ func TestNeighboursOfAStuckTask_Row56(t *testing.T) {
 func TestACancelledTaskThatGoesOnIsVisible_Row9(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1, DrainTimeout: 100 * time.Millisecond})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error, 1)
 	go func() {
@@ -173,7 +173,7 @@ func TestACancelledTaskThatGoesOnIsVisible_Row9(t *testing.T) {
 func TestSoftLimitEndsTheContextAndKeepsADump(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1, SoftTimeLimit: 50 * time.Millisecond})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	_, err := p.Sync(t.Context(), Hold{Addr: m.Addr, Ctx: true}, task.WithTimeout(waitLimit))
 	e := callError(t, err)
 	assert.Equal(t, task.ErrTask, e.Status)
@@ -192,7 +192,7 @@ func TestSoftLimitEndsTheContextAndKeepsADump(t *testing.T) {
 func TestLimitOfAnAsynchronousTask(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1, DrainTimeout: 50 * time.Millisecond})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	id, err := p.Async(t.Context(), Stuck{m.Addr}, task.WithTimeLimit(0, 50*time.Millisecond))
 	require.NoError(t, err)
 	exit := p.exited(m.Next().PID)
@@ -204,7 +204,7 @@ func TestLimitOfAnAsynchronousTask(t *testing.T) {
 func TestGrandchildrenGoWithTheirWorker(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	pipe := endlessPipe(t)
 	_, err := p.Async(t.Context(), Family{Addr: m.Addr, Pipe: pipe, Children: 10})
 	require.NoError(t, err)

@@ -20,14 +20,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
-	"github.com/taskd-go/task/internal/testkit"
+	"github.com/taskd-go/task/internal/testsync"
 )
 
 // All clients see the same least loaded worker and storm it.
 func TestManyProcessesDoNotStormOneWorker_Row67(t *testing.T) {
 	const workers, clients, slots = 8, 64, 16
 	p := startPool(t, task.Config{WorkerNum: workers, MaxRunningNum: slots})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	callers := make([]*host, clients)
 	for i := range callers {
 		callers[i] = newHost(t, hostConfig{Kind: "caller", Dir: p.dir, Name: "p"})
@@ -44,7 +44,7 @@ func TestManyProcessesDoNotStormOneWorker_Row67(t *testing.T) {
 		assert.LessOrEqual(t, best, clients/workers*3/2, "calls of the worker with most of them")
 	})
 	t.Run("more calls than slots", func(t *testing.T) {
-		var held []*testkit.Held
+		var held []*testsync.Held
 		for range workers*slots - clients/2 { // half of the clients find no slot
 			_, err := p.Async(t.Context(), Hold{Addr: m.Addr})
 			require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestManyProcessesDoNotStormOneWorker_Row67(t *testing.T) {
 
 // storm lets each caller call once, 1 ms after the one before, and returns how many of
 // the calls one worker got at most.
-func storm(t *testing.T, callers []*host, m *testkit.Rendezvous) (most int) {
+func storm(t *testing.T, callers []*host, m *testsync.Rendezvous) (most int) {
 	stagger := time.NewTicker(time.Millisecond)
 	defer stagger.Stop()
 	for _, h := range callers {
@@ -80,7 +80,7 @@ func storm(t *testing.T, callers []*host, m *testkit.Rendezvous) (most int) {
 		h.say(m.Addr)
 	}
 	load := map[int]int{}
-	var held []*testkit.Held
+	var held []*testsync.Held
 	for range callers {
 		g := m.Next()
 		load[g.Worker]++
@@ -186,12 +186,12 @@ func TestALongTaskGivesItsWorkerAProcessor(t *testing.T) {
 		return s.Procs
 	}
 	require.Equal(t, 1, procs())
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	for range workers {
 		_, err := p.Async(t.Context(), Hold{Addr: m.Addr})
 		require.NoError(t, err)
 	}
-	var long []*testkit.Held
+	var long []*testsync.Held
 	for range workers {
 		long = append(long, m.Next())
 	}

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/taskd-go/task"
-	"github.com/taskd-go/task/internal/testkit"
+	"github.com/taskd-go/task/internal/testsync"
 )
 
 // count returns how many of the events so far match.
@@ -194,7 +194,7 @@ func TestChaosLeavesAWholePool_Row28(t *testing.T) {
 func TestSuspendedPoolGoesOn_Row30(t *testing.T) {
 	parallel(t)
 	h := startHost(t, hostConfig{Number: 2, Drain: time.Second})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	h.say("limited " + m.Addr) // a task with a time limit of 2 s
 	assert.Equal(t, "<nil>", h.line())
 	g := m.Next()
@@ -351,7 +351,7 @@ func TestOnEventMayReloadAndShutDown(t *testing.T) {
 func TestEndNamesWhatWasRunning(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	id, err := p.Async(t.Context(), Hold{Addr: m.Addr})
 	require.NoError(t, err)
 	g := m.Next()

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
-	"github.com/taskd-go/task/internal/testkit"
+	"github.com/taskd-go/task/internal/testsync"
 )
 
 // A cleaner removes the socket file of a live server; the process runs, nobody
@@ -24,7 +24,7 @@ import (
 func TestRemovedSocketsAreBoundAgain_Row17(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 2})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	answer := make(chan string, 1)
 	go func() {
 		s, _ := task.As[string](p.Sync(t.Context(), Hold{Addr: m.Addr}, task.WithTimeout(waitLimit)))

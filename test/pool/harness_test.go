@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
-	"github.com/taskd-go/task/internal/testkit"
+	"github.com/taskd-go/task/internal/testsync"
 )
 
 // A pool is a started pool under test, with its log and its events.
@@ -23,7 +23,7 @@ type pool struct {
 	*task.Task
 	t   *testing.T
 	dir string
-	log *testkit.Buffer
+	log *testsync.Buffer
 
 	mu     sync.Mutex
 	events []task.Event
@@ -42,7 +42,7 @@ func startPool(t *testing.T, cfg task.Config) *pool {
 func newPool(t *testing.T, cfg task.Config) *pool {
 	t.Helper()
 	before := currentUsage()
-	p := &pool{t: t, log: &testkit.Buffer{}, news: make(chan struct{}, 1)}
+	p := &pool{t: t, log: &testsync.Buffer{}, news: make(chan struct{}, 1)}
 	if cfg.TempDir == "" {
 		cfg.TempDir = shortDir(t)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
-	"github.com/taskd-go/task/internal/testkit"
+	"github.com/taskd-go/task/internal/testsync"
 )
 
 // onWorkerStart returns what the workers of a pool do before they accept.
@@ -116,7 +116,7 @@ type host struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Scanner
-	err *testkit.Buffer
+	err *testsync.Buffer
 }
 
 type hostConfig struct {
@@ -160,7 +160,7 @@ func newHost(t *testing.T, cfg hostConfig, wrap ...string) *host {
 // runHostCommand starts a host whose pool the test talks to by lines.
 func runHostCommand(t *testing.T, cmd *exec.Cmd) *host {
 	t.Helper()
-	h := &host{t: t, cmd: cmd, err: &testkit.Buffer{}}
+	h := &host{t: t, cmd: cmd, err: &testsync.Buffer{}}
 	var err error
 	h.cmd.Stderr = h.err
 	h.cmd.WaitDelay = time.Second

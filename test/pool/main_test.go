@@ -10,11 +10,11 @@ import (
 
 	"github.com/taskd-go/task"
 	"github.com/taskd-go/task/internal/control"
-	"github.com/taskd-go/task/internal/testkit"
+	"github.com/taskd-go/task/internal/testsync"
 )
 
 // waitLimit bounds every wait for an event that is certain to come.
-const waitLimit = testkit.WaitLimit
+const waitLimit = testsync.WaitLimit
 
 // soon bounds what takes milliseconds on an idle machine and has to happen without waiting for
 // something slower.

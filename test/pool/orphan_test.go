@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
-	"github.com/taskd-go/task/internal/testkit"
+	"github.com/taskd-go/task/internal/testsync"
 )
 
 // ended waits until none of the processes runs any more.
@@ -48,7 +48,7 @@ func TestWorkersOfAKilledParentGo_Row41(t *testing.T) {
 	})
 	t.Run("busy, until the task ends", func(t *testing.T) {
 		h := startHost(t, hostConfig{Number: 1, Drain: time.Hour})
-		m := testkit.NewRendezvous(t)
+		m := testsync.NewRendezvous(t)
 		h.say("hold " + m.Addr)
 		assert.Equal(t, "<nil>", h.line())
 		g := m.Next()
@@ -60,7 +60,7 @@ func TestWorkersOfAKilledParentGo_Row41(t *testing.T) {
 	})
 	t.Run("busy, until the limit", func(t *testing.T) {
 		h := startHost(t, hostConfig{Number: 1, Drain: 200 * time.Millisecond})
-		m := testkit.NewRendezvous(t)
+		m := testsync.NewRendezvous(t)
 		h.say("stuck " + m.Addr)
 		assert.Equal(t, "<nil>", h.line())
 		g := m.Next()
@@ -92,7 +92,7 @@ func TestThreadsOfTheHostMayEnd_Row43(t *testing.T) {
 func TestGroupSignalReachesTheParentAlone_Row44(t *testing.T) {
 	parallel(t)
 	h := startHost(t, hostConfig{Number: 1, Kind: "signals"})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	h.say("hold " + m.Addr)
 	assert.Equal(t, "<nil>", h.line())
 	g := m.Next()
@@ -108,7 +108,7 @@ func TestGroupSignalReachesTheParentAlone_Row44(t *testing.T) {
 func TestOutputOfADeadParentKillsNoTask_Row47(t *testing.T) {
 	parallel(t)
 	h := startHost(t, hostConfig{Number: 1, Drain: time.Hour})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	h.say("noisy " + m.Addr)
 	assert.Equal(t, "<nil>", h.line())
 	g := m.Next()

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
-	"github.com/taskd-go/task/internal/testkit"
+	"github.com/taskd-go/task/internal/testsync"
 )
 
 type Nested struct {
@@ -207,7 +207,7 @@ func TestShutdownBeforeStart(t *testing.T) {
 func TestShutdownWithCallsOpen_Row61(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 2})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	answers := make(chan error, 8)
 	for range 8 {
 		go func() {
@@ -215,7 +215,7 @@ func TestShutdownWithCallsOpen_Row61(t *testing.T) {
 			answers <- err
 		}()
 	}
-	var held []*testkit.Held
+	var held []*testsync.Held
 	for range 8 {
 		held = append(held, m.Next())
 	}
@@ -298,9 +298,9 @@ func TestManyCalls(t *testing.T) {
 func TestLeastLoadedWorkerIsChosen(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 3, MaxRunningNum: 2})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	perWorker := map[int]int{}
-	var held []*testkit.Held
+	var held []*testsync.Held
 	for range 6 {
 		_, err := p.Async(t.Context(), Hold{Addr: m.Addr})
 		require.NoError(t, err)
@@ -340,7 +340,7 @@ func TestBurstWaitsForSlots_Row63(t *testing.T) {
 func TestWaitIsBounded(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1, MaxRunningNum: 1})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	_, err := p.Async(t.Context(), Hold{Addr: m.Addr})
 	require.NoError(t, err)
 	g := m.Next()

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
-	"github.com/taskd-go/task/internal/testkit"
+	"github.com/taskd-go/task/internal/testsync"
 )
 
 func TestWhatAWorkerIs(t *testing.T) {
@@ -143,9 +143,9 @@ func TestLastWordsOfAKilledWorker_Row74(t *testing.T) {
 func TestOneDeadWorkerHarmsNoOther_Row32(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 4})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	failed := make(chan error, 4)
-	var held []*testkit.Held
+	var held []*testsync.Held
 	for range 4 { // one after the other: calls that choose at the same moment may choose the same worker
 		go func() {
 			_, err := p.Sync(context.Background(), Hold{Addr: m.Addr}, task.WithTimeout(waitLimit))
@@ -179,12 +179,12 @@ func TestOneDeadWorkerHarmsNoOther_Row32(t *testing.T) {
 func TestCountersHealAfterAKill_Row1(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	for range 8 {
 		_, err := p.Async(t.Context(), Hold{Addr: m.Addr})
 		require.NoError(t, err)
 	}
-	var g *testkit.Held
+	var g *testsync.Held
 	for range 8 {
 		g = m.Next()
 	}
@@ -234,7 +234,7 @@ func TestDeadWorkersAreReplaced(t *testing.T) {
 func TestTermToOneWorkerDrainsIt_Row45(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 2})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	answer := make(chan string, 1)
 	go func() {
 		s, _ := task.As[string](p.Sync(context.Background(), Hold{Addr: m.Addr}, task.WithTimeout(waitLimit)))
@@ -267,7 +267,7 @@ func TestTermToOneWorkerDrainsIt_Row45(t *testing.T) {
 func TestDrainingTellsTasks(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	answer := make(chan string, 1)
 	go func() {
 		s, _ := task.As[string](p.Sync(context.Background(), UntilDrain{m.Addr}, task.WithTimeout(waitLimit)))
@@ -282,7 +282,7 @@ func TestDrainingTellsTasks(t *testing.T) {
 func TestShutdownAtTheEndOfItsContext(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	id, err := p.Async(t.Context(), Stuck{m.Addr})
 	require.NoError(t, err)
 	m.Next()

@@ -16,7 +16,7 @@ import (
 
 	"github.com/taskd-go/task"
 	"github.com/taskd-go/task/internal/sys"
-	"github.com/taskd-go/task/internal/testkit"
+	"github.com/taskd-go/task/internal/testsync"
 )
 
 // A load calls a pool all the time until it is stopped.
@@ -303,9 +303,9 @@ func TestReloadLeavesDrainsInPeace_Row38(t *testing.T) {
 	parallel(t)
 	n := atMost(32)
 	p := startPool(t, task.Config{WorkerNum: n, MaxReplacing: 8})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	answers := make(chan error, n)
-	var held []*testkit.Held
+	var held []*testsync.Held
 	for range n { // each worker gets one: the others are less loaded
 		go func() {
 			_, err := p.Sync(context.Background(), Hold{Addr: m.Addr}, task.WithTimeout(waitLimit))

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
-	"github.com/taskd-go/task/internal/testkit"
+	"github.com/taskd-go/task/internal/testsync"
 )
 
 // dialHost starts a host of one worker and connects to it.
@@ -63,7 +63,7 @@ func TestAttachingAnewIsPartOfTheCallsTime(t *testing.T) {
 func TestAttachingAnewCutsNoCall(t *testing.T) {
 	parallel(t)
 	h, c, _ := dialHost(t)
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	answer := make(chan error, 1)
 	go func() {
 		_, err := c.Sync(context.Background(), Hold{Addr: m.Addr}, task.WithTimeout(waitLimit))

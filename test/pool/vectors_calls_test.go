@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
-	"github.com/taskd-go/task/internal/testkit"
+	"github.com/taskd-go/task/internal/testsync"
 )
 
 func TestVectorsAdmission(t *testing.T) {
@@ -30,7 +30,7 @@ func testOverLimitRace(t *testing.T) {
 	// Two processes choose the only worker at the same moment: neither sees
 	// the other's call in the table, so that the worker itself must decide.
 	p := startPool(t, task.Config{WorkerNum: 1, MaxRunningNum: 1})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	callers := []task.Caller{p.Task, dial(t, p), dial(t, p)}
 	const rounds = 20
 	for range rounds {
@@ -68,7 +68,7 @@ func testOverLimitRace(t *testing.T) {
 func testLimitBoundary(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1, MaxRunningNum: 2})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	for range 2 {
 		_, err := p.Async(t.Context(), Hold{Addr: m.Addr})
 		require.NoError(t, err)
@@ -193,7 +193,7 @@ func testExpiredBeforeStart(t *testing.T) {
 func testExpiredWhileRunning(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	failed := make(chan error, 1)
 	go func() {
 		_, err := p.Sync(context.Background(), Hold{Addr: m.Addr, Ctx: true}, task.WithTimeout(briefly))

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
-	"github.com/taskd-go/task/internal/testkit"
+	"github.com/taskd-go/task/internal/testsync"
 )
 
 func TestVectorsResults(t *testing.T) {
@@ -75,7 +75,7 @@ func testValue(t *testing.T, p *pool, r task.Runner, want any) {
 }
 
 func testAsyncID(t *testing.T, p *pool) {
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	id, err := p.Async(t.Context(), Hold{Addr: m.Addr})
 	require.NoError(t, err)
 	assert.Positive(t, id)
@@ -174,7 +174,7 @@ func testTermIdle(t *testing.T) {
 func testTermBusy(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	answers := make(chan string, 2)
 	for range 2 {
 		go func() {
@@ -182,7 +182,7 @@ func testTermBusy(t *testing.T) {
 			answers <- s
 		}()
 	}
-	held := []*testkit.Held{m.Next(), m.Next()}
+	held := []*testsync.Held{m.Next(), m.Next()}
 	done := make(chan error, 1)
 	go func() { done <- p.Shutdown(context.Background()) }()
 	eventually(t, func() bool {
@@ -202,7 +202,7 @@ func testTermBusy(t *testing.T) {
 func testTermWithEndlessTask(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1, DrainTimeout: 300 * time.Millisecond})
-	m := testkit.NewRendezvous(t)
+	m := testsync.NewRendezvous(t)
 	id, err := p.Async(t.Context(), Stuck{m.Addr})
 	require.NoError(t, err)
 	m.Next()
