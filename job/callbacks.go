@@ -7,22 +7,25 @@ import (
 	"time"
 )
 
-// callbackLimit bounds a callback of Run: it must end although the job's own context may have.
+// callbackLimit bounds a callback of Run, which outlives the context of the job.
 const callbackLimit = 30 * time.Second
 
-// A RequeueFunc stores a job that comes again after delay: the next attempt, or the same one after a deferral.
+// A RequeueFunc stores a job that runs again after delay: with the next attempt, or with the same
+// one after a deferral.
 type RequeueFunc func(ctx context.Context, next Envelope, delay time.Duration) error
 
-// A DeadFunc stores a dead job. The text of reason is the handler's own; errors.As(reason, *DeadError) has the code.
+// A DeadFunc stores a dead job. reason is a *DeadError; its text is the handler's own.
 type DeadFunc func(ctx context.Context, failed Envelope, reason error) error
 
-// Run runs one delivery as Decide does and makes at most one call back: requeue for Requeued and Deferred, dead for
-// Dead. The caller acknowledges its message after Run returned without an error, and never with one: then the
-// outcome is Unsettled, since the callback failed or panicked, or the lease was lost. Callbacks get a context that
-// outlives ctx and ends after 30 s.
+// Run runs a job as Decide does and then calls one of the callbacks: requeue if the outcome is
+// Requeued or Deferred, dead if it is Dead. Acknowledge the message if Run returns no error, and
+// only then. With an error the outcome is Unsettled: the callback failed, panicked or is nil, or
+// the lease was lost. The callback's context has the values of ctx, outlives it, and ends after 30
+// s.
 //
-// After a time-out the handler may still run when requeue is called; a caller for whom the next attempt must not
-// overlap it uses Decide and waits for Decision.Abandoned, or a middleware that locks, or the pool.
+// After a timeout the handler may still run while requeue is called. To keep the next attempt from
+// running beside it, call Decide and wait for Decision.Abandoned, or use a middleware that locks,
+// or package pooljob.
 func (r *Runner) Run(ctx context.Context, h Handler, e Envelope, requeue RequeueFunc, dead DeadFunc) (Outcome, error) {
 	d := r.Decide(ctx, h, e)
 	var err error
@@ -43,8 +46,8 @@ func (r *Runner) Run(ctx context.Context, h Handler, e Envelope, requeue Requeue
 	return d.Outcome, nil
 }
 
-// RunRegistered is Run with the handler of the job's type. A type without one is dead with the reason
-// "unregistered".
+// RunRegistered is Run with the handler that reg has for the job's type. Without one the job is
+// dead with ReasonUnregistered.
 func (r *Runner) RunRegistered(ctx context.Context, reg *Registry, e Envelope, requeue RequeueFunc, dead DeadFunc) (Outcome, error) {
 	h, _ := reg.Get(e.JobType)
 	return r.Run(ctx, h, e, requeue, dead)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The dead-letter drivers. Build has the first three; the others come with other packages.
+// The names of the dead-letter drivers. Build has the first three; a program gives it any other.
 const (
 	DriverLogOnly   = "log_only"
 	DriverMemory    = "memory"
@@ -16,24 +16,24 @@ const (
 	DriverRedisList = "redis_list"
 )
 
-// A Config is how a program's jobs are tried, limited and buried.
+// A Config has the settings of a program's jobs: retries, time limit and dead letters.
 type Config struct {
 	MaxAttempts int // below 1 counts as 1
 	BaseDelay   time.Duration
 	Multiplier  float64
 	MaxDelay    time.Duration
-	Timeout     time.Duration // of a handler; <= 0: none
+	Timeout     time.Duration // of one run; <= 0: none
 	DeadLetter  DeadLetterConfig
 }
 
-// A DeadLetterConfig says where dead letters go.
+// A DeadLetterConfig says where dead letters are stored.
 type DeadLetterConfig struct {
 	Driver    string
-	KeyPrefix string // of a Redis list; the queue's name follows
+	KeyPrefix string // of a Redis list, before the queue's name
 	Path      string // of the file
 }
 
-// DefaultConfig is what ReadConfig returns when nothing is set.
+// DefaultConfig returns what ReadConfig returns if nothing is set.
 func DefaultConfig() Config {
 	p := DefaultRetryPolicy()
 	return Config{
@@ -43,8 +43,9 @@ func DefaultConfig() Config {
 	}
 }
 
-// ReadConfig reads the settings of jobs from a decoded JSON file, with or without the outer key "job", and from the
-// environment, which goes before the file (getenv may be os.Getenv; nil: no environment):
+// ReadConfig reads the settings of jobs from a decoded JSON file, with or without the outer key
+// "job", and from the environment, which overrides the file. getenv may be os.Getenv; nil means no
+// environment.
 //
 //	default_max_attempts           JOB_MAX_ATTEMPTS
 //	base_delay_ms                  JOB_BASE_DELAY_MS
@@ -55,8 +56,8 @@ func DefaultConfig() Config {
 //	dead_letter.redis_key_prefix   JOB_DLQ_REDIS_PREFIX
 //	dead_letter.path               JOB_DLQ_PATH
 //
-// A value that is not of the right kind, NaN and infinities too, is passed over for the next source; ignored names
-// each of them, for a log.
+// ReadConfig ignores a value of the wrong kind, NaN and infinities among them, and takes the next
+// source; ignored lists these values, for a log.
 func ReadConfig(file map[string]any, getenv func(string) string) (cfg Config, ignored []string) {
 	if inner, ok := file["job"].(map[string]any); ok {
 		file = inner
@@ -78,7 +79,7 @@ func ReadConfig(file map[string]any, getenv func(string) string) (cfg Config, ig
 	return cfg, r.ignored
 }
 
-// Policy is the retry policy of c, with the default jitter.
+// Policy returns the retry policy of c, with the default jitter.
 func (c Config) Policy() RetryPolicy {
 	return RetryPolicy{
 		MaxAttempts: max(c.MaxAttempts, 1), BaseDelay: c.BaseDelay, MaxDelay: c.MaxDelay,
@@ -86,7 +87,7 @@ func (c Config) Policy() RetryPolicy {
 	}.normal()
 }
 
-// reader takes each setting from the first source that has a value of the right kind.
+// A reader takes each setting from the first source that has a value of the right kind.
 type reader struct {
 	getenv  func(string) string
 	ignored []string
@@ -124,7 +125,7 @@ func (r *reader) count(file map[string]any, key, env string, into *int) {
 func (r *reader) duration(file map[string]any, key, env string, unit time.Duration, into *time.Duration) {
 	f := float64(*into) / float64(unit)
 	r.float(file, key, env, &f)
-	const limit = float64(math.MaxInt64 / 2) // far beyond any delay and far from overflow
+	const limit = float64(math.MaxInt64 / 2) // beyond any useful delay, and far from overflow
 	*into = time.Duration(min(max(f*float64(unit), -limit), limit))
 }
 
@@ -146,7 +147,7 @@ func (r *reader) text(file map[string]any, key, env string, into *string) {
 	}
 }
 
-// finite is the number that v is or spells.
+// finite returns the finite number that v is or spells.
 func finite(v any) (float64, bool) {
 	var f float64
 	switch v := v.(type) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A DeadLetter is a job that nobody will try again by himself, or a message that was none.
+// A DeadLetter is a job that will not be tried again on its own, or a message that holds no job.
 type DeadLetter struct {
 	ID         string         `json:"id"`    // of this letter; the store gives it
 	Queue      string         `json:"queue"` // where the job came from
@@ -16,36 +16,39 @@ type DeadLetter struct {
 	Error      string         `json:"error"`
 	Reason     Reason         `json:"reason"`
 	ErrorClass string         `json:"errorClass,omitempty"` // see ErrorClass
-	At         int64          `json:"at"`                   // unix seconds of its death
-	Attempts   []AttemptError `json:"attempts,omitempty"`   // as far as they are known, the last one included
+	At         int64          `json:"at"`                   // when it died, in unix seconds
+	Attempts   []AttemptError `json:"attempts,omitempty"`   // the known failed attempts, the last one included
 	Replays    int            `json:"replays,omitempty"`    // how often it had been replayed before it died this time
-	Raw        []byte         `json:"raw,omitempty"`        // the message, when it is no envelope
+	Raw        []byte         `json:"raw,omitempty"`        // the message, if it is not an envelope
 	Broken     string         `json:"broken,omitempty"`     // why it cannot be replayed; Replay passes over it
 }
 
-// DeadLetters keeps dead jobs, the oldest first. It is safe for concurrent use. Nothing is ever removed but by Remove.
+// DeadLetters stores dead letters, the oldest first. It is safe for concurrent use. Only Remove
+// removes a letter.
 type DeadLetters interface {
-	// Put stores d and returns its id, a fresh one if d has none. A letter of the same id is replaced in its place.
+	// Put stores d and returns its id, a new one if d has none. It replaces a letter of the same
+	// id, which keeps its place in the order.
 	Put(ctx context.Context, d DeadLetter) (id string, err error)
-	// Page lists up to limit letters of a queue ("" is every queue), from the cursor that an earlier Page returned, or
-	// from "", the oldest. next is "" at the end.
+	// Page returns up to limit letters of a queue, from cursor on; "" is every queue, and the
+	// cursor of the oldest letter. next is the cursor of the next page, "" at the end.
 	Page(ctx context.Context, queue, cursor string, limit int) (page []DeadLetter, next string, err error)
-	// Get returns ErrNoDeadLetter if there is no such letter.
+	// Get returns the letter of that id, or ErrNoDeadLetter.
 	Get(ctx context.Context, id string) (DeadLetter, error)
-	// Remove removes the letters of these ids and says how many there were.
+	// Remove removes the letters of these ids and returns how many of them there were.
 	Remove(ctx context.Context, ids ...string) (n int, err error)
-	// Len counts a queue's letters; "" is every queue.
+	// Len counts the letters of a queue; "" is every queue.
 	Len(ctx context.Context, queue string) (int, error)
 }
 
-// ErrNoDeadLetter says that a store has no letter of that id.
+// ErrNoDeadLetter says that a store has no letter of the id.
 var ErrNoDeadLetter = errors.New("job: no such dead letter")
 
-// DefaultQueue is the queue of a dead letter whose queue was not named.
+// DefaultQueue is the queue of a dead letter that names none.
 const DefaultQueue = "default"
 
-// NewDeadLetter is the letter of a job that died for reason in a queue ("" is DefaultQueue). The earlier attempts
-// and the number of replays are taken out of the envelope's meta.
+// NewDeadLetter returns the letter of a job of queue ("" is DefaultQueue) that died for reason; a
+// nil reason counts as ReasonFailed. It moves the earlier failures from the envelope's meta to
+// Attempts, and adds this one.
 func NewDeadLetter(queue string, failed Envelope, reason error) DeadLetter {
 	if reason == nil {
 		reason = &DeadError{Reason: ReasonFailed}
@@ -62,24 +65,25 @@ func NewDeadLetter(queue string, failed Envelope, reason error) DeadLetter {
 	return d
 }
 
-// RawDeadLetter is the letter of a message that Decode refused with err.
+// RawDeadLetter returns the letter of a message that Decode refused with err.
 func RawDeadLetter(queue string, message []byte, err error) DeadLetter {
 	return DeadLetter{
-		Queue: orDefault(queue), Raw: message, Error: err.Error(), Reason: ReasonDecode, ErrorClass: ErrorClass(err), At: time.Now().Unix(),
-		Broken: err.Error(),
+		Queue: orDefault(queue), Raw: message, Error: err.Error(), Reason: ReasonDecode, ErrorClass: ErrorClass(err),
+		At: time.Now().Unix(), Broken: err.Error(),
 	}
 }
 
-// BuryIn is the DeadFunc that puts the jobs of a queue ("" is DefaultQueue) into store.
-func BuryIn(store DeadLetters, queue string) DeadFunc {
+// DeadLetterTo returns a DeadFunc that stores the jobs of queue ("" is DefaultQueue) in store.
+func DeadLetterTo(store DeadLetters, queue string) DeadFunc {
 	return func(ctx context.Context, failed Envelope, reason error) error {
 		_, err := store.Put(ctx, NewDeadLetter(queue, failed, reason))
 		return err
 	}
 }
 
-// DecodeDeadLetter reads what json.Marshal made of a DeadLetter, or an entry of the job document's list. It takes
-// whatever it gets: a letter whose job cannot be read holds the text in Raw and the reason in Broken.
+// DecodeDeadLetter reads what json.Marshal makes of a DeadLetter. It also reads an entry of the
+// Redis list that other programs of the job format share, {"job": …, "error": …, "at": …}. It
+// accepts any data: a letter whose job cannot be read has the data in Raw and the reason in Broken.
 func DecodeDeadLetter(data []byte) DeadLetter {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(data, &members); err != nil {

@@ -16,15 +16,17 @@ import (
 	"syscall"
 )
 
-// maxGarbage is how many bytes of removed letters a file may hold, or more while the others are more.
-const maxGarbage = 1 << 20
+// maxRemoved is how many bytes of removed letters a file may hold before it is compacted; it may
+// hold more while the letters that are left are larger.
+const maxRemoved = 1 << 20
 
-// FileDeadLetters keeps dead letters in a file of JSON lines, one for each letter put and each removal. A call that
-// returned without an error is on the disk. A line that a crash left unfinished is cut off when the file is opened;
-// a line in the middle that cannot be read is kept and shown as a broken letter. Memory holds an
-// index only.
+// FileDeadLetters stores dead letters in a file of JSON lines, one for each Put and each Remove.
+// When a call returns without an error, its line is on the disk. Opening the file cuts off a last
+// line that a crash left unfinished; any other line that cannot be read becomes a broken letter.
+// Memory holds an index only.
 //
-// One process owns the file, by a lock on {path}.lock; it may use it from several goroutines.
+// One process at a time has the file open; it holds a lock on {path}.lock. FileDeadLetters is safe
+// for concurrent use.
 type FileDeadLetters struct {
 	path string
 	lock *os.File
@@ -32,24 +34,24 @@ type FileDeadLetters struct {
 	mu    sync.Mutex
 	file  *os.File
 	size  int64
-	live  int64 // bytes of the letters that are on the shelf
-	shelf *shelf[span]
-	err   error // why the file cannot be written any more
+	live  int64 // bytes of the letters in the index
+	index *letterIndex[span]
+	err   error // why the file can no longer be written
 
-	compactAt int64 // the size before which compacting is not tried again after it failed
+	compactAt int64 // after a failed compaction, the size from which it is tried again
 }
 
-// A span is where a letter's line stands in the file, its newline included.
+// A span is the place of a letter's line in the file, with its newline.
 type span struct{ at, n int64 }
 
-// fileLine is one line: what happened.
+// A fileLine is one line of the file: a letter that was put, or the ids of removed ones.
 type fileLine struct {
 	Put    json.RawMessage `json:"put,omitempty"`
 	Remove []string        `json:"remove,omitempty"`
 }
 
-// OpenFileDeadLetters opens or creates the file at path, for its owner alone (mode 0600), in a directory that exists.
-// It fails if another process has it open.
+// OpenFileDeadLetters opens the file at path, or creates it with mode 0600. Its directory must
+// exist. It fails if another process has the file open.
 func OpenFileDeadLetters(path string) (*FileDeadLetters, error) {
 	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -59,7 +61,7 @@ func OpenFileDeadLetters(path string) (*FileDeadLetters, error) {
 		lock.Close()
 		return nil, fmt.Errorf("job: dead letters %s: another process has it open: %w", path, err)
 	}
-	f := &FileDeadLetters{path: path, lock: lock, shelf: newShelf[span]()}
+	f := &FileDeadLetters{path: path, lock: lock, index: newLetterIndex[span]()}
 	if err := f.load(); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("job: dead letters %s: %w", path, err)
@@ -67,7 +69,7 @@ func OpenFileDeadLetters(path string) (*FileDeadLetters, error) {
 	return f, nil
 }
 
-// load reads the index and repairs the end.
+// load builds the index and cuts off an unfinished last line.
 func (f *FileDeadLetters) load() (err error) {
 	if f.file, err = os.OpenFile(f.path, os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return err
@@ -76,7 +78,7 @@ func (f *FileDeadLetters) load() (err error) {
 	for {
 		line, err := in.ReadBytes('\n')
 		if err == io.EOF {
-			break // what has no newline was never acknowledged
+			break // a line without a newline was never acknowledged
 		}
 		if err != nil {
 			return err
@@ -92,7 +94,7 @@ func (f *FileDeadLetters) load() (err error) {
 	return syncDir(filepath.Dir(f.path))
 }
 
-// apply brings the index up to a line that stands at the file's end.
+// apply updates the index for a line at the end of the file.
 func (f *FileDeadLetters) apply(line []byte) {
 	where := span{f.size, int64(len(line))}
 	f.size += where.n
@@ -114,27 +116,27 @@ func (f *FileDeadLetters) apply(line []byte) {
 }
 
 func (f *FileDeadLetters) place(id, queue string, where span) {
-	if it := f.shelf.get(id); it != nil {
-		f.live -= it.value.n
+	if e := f.index.get(id); e != nil {
+		f.live -= e.value.n
 	}
-	f.shelf.put(id, queue, where)
+	f.index.put(id, queue, where)
 	f.live += where.n
 }
 
 func (f *FileDeadLetters) drop(id string) {
-	if it := f.shelf.get(id); it != nil {
-		f.live -= it.value.n
-		f.shelf.remove(id)
+	if e := f.index.get(id); e != nil {
+		f.live -= e.value.n
+		f.index.remove(id)
 	}
 }
 
-// brokenID is the same each time the line is read.
+// brokenID returns an id that is the same each time the line is read.
 func brokenID(line []byte) string {
 	sum := sha256.Sum256(line)
 	return "broken_" + hex.EncodeToString(sum[:12])
 }
 
-// Close lets another process open the file. The store cannot be used after it.
+// Close closes the file and releases its lock. Calls after it return os.ErrClosed.
 func (f *FileDeadLetters) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -168,20 +170,20 @@ func (f *FileDeadLetters) Remove(_ context.Context, ids ...string) (int, error) 
 	defer f.mu.Unlock()
 	var known []string
 	for _, id := range ids {
-		if f.shelf.get(id) != nil {
+		if f.index.get(id) != nil {
 			known = append(known, id)
 		}
 	}
 	if len(known) == 0 {
 		return 0, f.err
 	}
-	before := f.shelf.len("")
+	before := f.index.len("")
 	err := f.write(fileLine{Remove: known})
-	return before - f.shelf.len(""), err
+	return before - f.index.len(""), err
 }
 
-// write appends a line, waits until it is on the disk, and takes it into the index. A line that did not get there
-// is cut off again.
+// write appends a line, waits until it is on the disk, and updates the index. It cuts off a line
+// that it could not write.
 func (f *FileDeadLetters) write(l fileLine) error {
 	if f.err != nil {
 		return fmt.Errorf("job: dead letters %s: %w", f.path, f.err)
@@ -202,7 +204,7 @@ func (f *FileDeadLetters) write(l fileLine) error {
 		return fmt.Errorf("job: dead letters %s: %w", f.path, err)
 	}
 	f.apply(line)
-	if garbage := f.size - f.live; garbage > max(maxGarbage, f.live) && f.size >= f.compactAt {
+	if removed := f.size - f.live; removed > max(maxRemoved, f.live) && f.size >= f.compactAt {
 		f.err = f.compact()
 	}
 	return nil
@@ -212,13 +214,13 @@ func (f *FileDeadLetters) write(l fileLine) error {
 func (f *FileDeadLetters) Page(_ context.Context, queue, cursor string, limit int) ([]DeadLetter, string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	items, next, err := f.shelf.page(queue, cursor, limit)
+	entries, next, err := f.index.page(queue, cursor, limit)
 	if err != nil {
 		return nil, "", err
 	}
-	page := make([]DeadLetter, len(items))
-	for i := range items {
-		if page[i], err = f.read(&items[i]); err != nil {
+	page := make([]DeadLetter, len(entries))
+	for i := range entries {
+		if page[i], err = f.read(&entries[i]); err != nil {
 			return nil, "", err
 		}
 	}
@@ -229,16 +231,16 @@ func (f *FileDeadLetters) Page(_ context.Context, queue, cursor string, limit in
 func (f *FileDeadLetters) Get(_ context.Context, id string) (DeadLetter, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	it := f.shelf.get(id)
-	if it == nil {
+	e := f.index.get(id)
+	if e == nil {
 		return DeadLetter{}, fmt.Errorf("%w: %s", ErrNoDeadLetter, id)
 	}
-	return f.read(it)
+	return f.read(e)
 }
 
-func (f *FileDeadLetters) read(it *item[span]) (DeadLetter, error) {
-	line := make([]byte, it.value.n)
-	if _, err := f.file.ReadAt(line, it.value.at); err != nil {
+func (f *FileDeadLetters) read(e *indexEntry[span]) (DeadLetter, error) {
+	line := make([]byte, e.value.n)
+	if _, err := f.file.ReadAt(line, e.value.at); err != nil {
 		return DeadLetter{}, fmt.Errorf("job: dead letters %s: %w", f.path, err)
 	}
 	var l fileLine
@@ -247,7 +249,7 @@ func (f *FileDeadLetters) read(it *item[span]) (DeadLetter, error) {
 		letter = l.Put
 	}
 	d := DecodeDeadLetter(letter)
-	d.ID, d.Queue = it.id, it.queue
+	d.ID, d.Queue = e.id, e.queue
 	return d, nil
 }
 
@@ -255,5 +257,5 @@ func (f *FileDeadLetters) read(it *item[span]) (DeadLetter, error) {
 func (f *FileDeadLetters) Len(_ context.Context, queue string) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.shelf.len(queue), nil
+	return f.index.len(queue), nil
 }

@@ -20,13 +20,13 @@ type DecodeReason string
 // The decode reasons.
 const (
 	NotJSON          DecodeReason = "not_json"
-	NotObject        DecodeReason = "not_object"         // JSON, but no object
-	MissingJobType   DecodeReason = "missing_job_type"   // absent, empty, or no string
+	NotObject        DecodeReason = "not_object"         // JSON, but not an object
+	MissingJobType   DecodeReason = "missing_job_type"   // absent, empty, or not a string
 	PayloadNotObject DecodeReason = "payload_not_object" // neither an object nor an array
-	NotInteger       DecodeReason = "not_integer"        // v, attempt, maxAttempts or createdAt
+	NotInteger       DecodeReason = "not_integer"        // v, attempt, maxAttempts or createdAt is not a whole number
 )
 
-// A DecodeError says why a message is no envelope.
+// A DecodeError says why a message is not an envelope.
 type DecodeError struct {
 	Reason DecodeReason
 	Err    error
@@ -39,18 +39,19 @@ var errNoType = errors.New("jobType must be a non-empty string")
 
 const (
 	defaultMaxAttempts = 5
-	space              = " \t\r\n" // as JSON has it
+	space              = " \t\r\n" // white space in JSON
 )
 
 // Decode reads an envelope. Its errors are *DecodeError.
 //
-// Only jobType is required. Member names are matched exactly and unknown ones are ignored. An absent or null payload,
-// and [], is {}. Meta of another kind than object is {}. Attempt is 1 and maxAttempts 5 when absent, and at least 1;
-// numbers that are whole, and strings of digits, are taken as integers, others are refused. createdAt is now when
-// absent. A version newer than ours is kept: the Runner defers such a job.
+// Only jobType is required. Member names must match exactly; unknown members are ignored. A payload
+// that is absent, null or [] becomes {}, and so does a meta that is not an object. The absent
+// attempt is 1, the absent maxAttempts 5, the absent createdAt now; attempt and maxAttempts are at
+// least 1. Integers may be written as 4, 4.0 or "4"; any other value is refused. A version newer
+// than Version is kept: the Runner defers such a job.
 //
-// A message without a jobId gets one that follows from its type, payload, meta and createdAt, so that a redelivery
-// has the same id. Two jobs that are equal in all four are then one to whoever looks at ids alone.
+// A message without a jobId gets an id derived from its type, payload, meta and createdAt, so that
+// a redelivery has the same id. Two jobs that agree in all four get one id.
 func Decode(data []byte) (Envelope, error) {
 	switch {
 	case !json.Valid(data):
@@ -73,7 +74,7 @@ func fromMembers(m members) (Envelope, error) {
 		return Envelope{}, err
 	}
 	e.Payload = bytes.Clone(payload)
-	if isEmpty(m.meta) || unmarshal(m.meta, &e.Meta) != nil || e.Meta == nil { // a list, a text: no reason to lose the job
+	if isEmpty(m.meta) || unmarshal(m.meta, &e.Meta) != nil || e.Meta == nil { // a list or a text is no reason to lose the job
 		e.Meta = map[string]any{}
 	}
 	var v, attempt, maxAttempts int64
@@ -101,7 +102,7 @@ func fromMembers(m members) (Envelope, error) {
 	return e, nil
 }
 
-// derivedID has the shape of a generated id; its digits are no date.
+// derivedID returns an id in the form of a generated one; its digits are not a date.
 func derivedID(e Envelope, meta, createdAt json.RawMessage) string {
 	h := sha256.New()
 	for _, part := range [][]byte{[]byte(e.JobType), e.Payload, meta, createdAt} {
@@ -116,48 +117,7 @@ func derivedID(e Envelope, meta, createdAt json.RawMessage) string {
 	return fmt.Sprintf("job_%014d_%s", digits%1e14, hex.EncodeToString(sum[6:12]))
 }
 
-// DecodeLegacy reads a message from before there were envelopes: bytes, a string, or a decoded JSON value. What has
-// jobType and jobId, or v and jobType, is an envelope and goes through Decode. Anything else becomes the payload of
-// a new job of defaultType with 5 attempts, as it is when it is an object or array, and as {"value": raw} otherwise;
-// text that is JSON but no object or array stays text. The job gets a fresh id, so a redelivery has another one.
-func DecodeLegacy(raw any, defaultType string) (Envelope, error) {
-	var data []byte
-	switch r := raw.(type) {
-	case json.RawMessage:
-		data = r
-	case []byte:
-		data = textBody(r)
-	case string:
-		data = textBody([]byte(r))
-	default:
-		encoded, err := json.Marshal(raw)
-		if err != nil {
-			return Envelope{}, &DecodeError{Reason: NotJSON, Err: err}
-		}
-		data = encoded
-	}
-	if !isContainer(data) {
-		return New(defaultType, map[string]json.RawMessage{"value": data}, nil, RetryPolicy{})
-	}
-	if skipSpace(data)[0] == '{' && json.Valid(data) {
-		m := cutMembers(data)
-		if present(m.jobType) && (present(m.jobID) || present(m.v)) {
-			return fromMembers(m)
-		}
-	}
-	return New(defaultType, json.RawMessage(data), nil, RetryPolicy{})
-}
-
-// textBody is text that holds an object or array as it is, and any other as a JSON string.
-func textBody(body []byte) []byte {
-	if isContainer(body) && json.Valid(body) {
-		return body
-	}
-	quoted, _ := json.Marshal(string(body)) // a string always encodes
-	return quoted
-}
-
-// checkPayload is raw without the space around it; absent, null and an empty array are {}.
+// checkPayload returns raw without the space around it, and {} for an absent, null or empty one.
 func checkPayload(raw json.RawMessage) (json.RawMessage, error) {
 	raw = bytes.Trim(raw, space)
 	switch {
@@ -179,13 +139,13 @@ func isContainer(data []byte) bool {
 // isEmpty reports whether data is {} or [], with any space in it.
 func isEmpty(data []byte) bool {
 	data = bytes.Trim(data, space)
-	if len(data) < 2 || !isContainer(data) || data[len(data)-1] != data[0]+2 { // ']' and '}' follow their openers by 2
+	if len(data) < 2 || !isContainer(data) || data[len(data)-1] != data[0]+2 { // ']' and '}' are their openers + 2
 		return false
 	}
 	return len(bytes.Trim(data[1:len(data)-1], space)) == 0
 }
 
-// text is the string that raw holds, "" for anything else.
+// text returns the string that raw holds, "" for any other value.
 func text(raw json.RawMessage) string {
 	if len(raw) < 2 || raw[0] != '"' {
 		return ""
@@ -200,7 +160,8 @@ func text(raw json.RawMessage) string {
 	return s
 }
 
-// integer reads a whole number, or a string of one, as an int64; beyond its range it saturates.
+// integer reads a whole number, or a string of digits; numbers beyond an int64 become its smallest
+// or largest.
 func integer(raw json.RawMessage, absent int64) (int64, error) {
 	if !present(raw) {
 		return absent, nil
@@ -220,7 +181,7 @@ func integer(raw json.RawMessage, absent int64) (int64, error) {
 	return int64(min(max(f, -1<<53), 1<<53)), nil
 }
 
-// unmarshal is json.Unmarshal with numbers as json.Number in an any.
+// unmarshal is like json.Unmarshal, but a number in an any becomes a json.Number.
 func unmarshal(data []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -233,7 +194,7 @@ func unmarshal(data []byte, v any) error {
 	return nil
 }
 
-// plainMeta is meta as a reader of the message would see it, in maps of its own.
+// plainMeta returns a deep copy of meta in the types that a decoder of the message gets.
 func plainMeta(meta map[string]any) (map[string]any, error) {
 	if len(meta) == 0 {
 		return map[string]any{}, nil

@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 )
 
-// members are an envelope's members as they stand in a message; nil: absent. They are cut out by hand because
-// encoding/json would take "JOBTYPE" for jobType too, or copy every value into a map.
+// members are the values of an envelope's members as the message has them, nil for an absent one.
+// They are cut out by hand because encoding/json either takes "JOBTYPE" for jobType or copies every
+// value into a map.
 type members struct {
 	v, jobID, jobType, payload, meta, attempt, maxAttempts, createdAt json.RawMessage
 }
@@ -33,7 +34,8 @@ func (m *members) named(name string) *json.RawMessage {
 	return nil
 }
 
-// cutMembers finds the members in a JSON object that is known to be valid. Of two with one name the last counts.
+// cutMembers finds the members of a valid JSON object. Of two members with one name the last one
+// counts.
 func cutMembers(object []byte) (m members) {
 	for rest := skipSpace(object)[1:]; ; {
 		rest = skipSpace(rest)
@@ -44,7 +46,7 @@ func cutMembers(object []byte) (m members) {
 			rest = skipSpace(rest[1:])
 		}
 		name := rest[:stringEnd(rest)]
-		rest = skipSpace(skipSpace(rest[len(name):])[1:]) // behind the colon
+		rest = skipSpace(skipSpace(rest[len(name):])[1:]) // past the colon
 		value := rest[:valueEnd(rest)]
 		if into := m.named(text(name)); into != nil {
 			*into = value
@@ -55,7 +57,7 @@ func cutMembers(object []byte) (m members) {
 
 func skipSpace(data []byte) []byte { return bytes.TrimLeft(data, space) }
 
-// stringEnd is the length of the string that data begins with.
+// stringEnd returns the length of the string at the start of data.
 func stringEnd(data []byte) int {
 	for i := 1; ; i++ {
 		switch data[i] {
@@ -67,7 +69,7 @@ func stringEnd(data []byte) int {
 	}
 }
 
-// valueEnd is the length of the value that data begins with.
+// valueEnd returns the length of the value at the start of data.
 func valueEnd(data []byte) int {
 	depth := 0
 	for i := 0; ; {
@@ -78,7 +80,7 @@ func valueEnd(data []byte) int {
 			depth++
 			i++
 		case '}', ']':
-			if depth == 0 { // of the object around a number or a word
+			if depth == 0 { // the end of the object around a number or a word
 				return i
 			}
 			depth--

@@ -1,12 +1,35 @@
-// Package job decides what becomes of one unit of background work: it reads the message, runs its handler and
-// says whether the job is done, comes again, waits or is dead.
+// Package job runs one unit of background work and decides what happens to it next: it is done, it
+// runs again, it waits, or it is dead.
 //
-// A job travels as an [Envelope], a JSON object of eight members. A [Handler] answers with a [Result]. A [Runner]
-// turns that answer into a [Decision] under a [RetryPolicy]; it keeps the time limit and recovers panics. What
-// is dead goes to [DeadLetters], from where [Replay] publishes it again.
+// A job travels as an [Envelope], a JSON object of eight members; [Decode] reads one and
+// [DecodeLegacy] reads messages from before there were envelopes. A [Handler] runs the jobs of its
+// types and answers each with a [Result]: Success, Retry, Fail, Discard, Defer or Skip. [Typed]
+// makes a handler of a function that takes the decoded payload. A [Middleware] is a layer around a
+// handler; package middleware has locks and limits.
 //
-// The package knows no transport and no database. Whoever takes a message from a queue calls [Runner.Run] or
-// [Runner.Decide], stores the next state, and acknowledges the message after that: a crash in between gives a
-// duplicate and never a loss. Delivery is therefore at least once, and handlers must bear a second run; the job's
-// id, or a key of the program's own in meta, is what they recognise it by.
+// A [Runner] calls the handler, recovers its panics, keeps the time limit, and turns the result
+// into a [Decision] by a [RetryPolicy]: by default a job runs 5 times, with delays of 1 s that
+// double up to 300 s, varied by 20 %. A dead job goes to [DeadLetters] with the errors of its
+// attempts; [Replay] publishes it again.
+//
+// # At least once
+//
+// The package knows no transport and no database. A program that takes messages from a queue calls
+// [Runner.Run] or [Runner.Decide], stores the next state of the job, and only then acknowledges the
+// message. A crash between the two repeats a job and never loses one. So a job may run twice, and a
+// handler must bear that: it recognises the second run by Envelope.JobID, or by a key of its own in
+// the meta. Package queue does all this over SQL.
+//
+// # Attempts
+//
+// Envelope.Attempt is the number of the present run, from 1. A Retry counts; Defer, an ending
+// context and a lost lease do not. The last attempt is the smaller of the envelope's and the
+// policy's MaxAttempts. A job that is deferred for longer than Runner.MaxDeferAge, 24 h by default,
+// is dead.
+//
+// # Time limits
+//
+// Runner.Timeout ends the handler's context. Go cannot stop a handler that ignores its context: the
+// Runner leaves it behind and says so in Decision.Abandoned. Package pooljob runs handlers in
+// worker processes, which can be stopped.
 package job

@@ -14,22 +14,23 @@ import (
 // Version is the envelope version that this package writes and runs.
 const Version = 1
 
-// An Envelope is one job as it travels. It is a value: what it refers to (Payload, Meta) is shared between copies
-// and must not be changed in place.
+// An Envelope is one job as it travels. Copies of it share Payload and Meta, which must not be
+// changed in place.
 type Envelope struct {
 	V           int             `json:"v"`
 	JobID       string          `json:"jobId"`
 	JobType     string          `json:"jobType"`
 	Payload     json.RawMessage `json:"payload"`     // an object or array, never null
 	Meta        map[string]any  `json:"meta"`        // numbers as json.Number
-	Attempt     int             `json:"attempt"`     // this delivery's number, from 1
+	Attempt     int             `json:"attempt"`     // number of this run, from 1
 	MaxAttempts int             `json:"maxAttempts"` // at least 1; Unlimited: no limit
 	CreatedAt   int64           `json:"createdAt"`   // unix seconds
 }
 
-// New makes the envelope of a new job: a fresh id, attempt 1, created now, with the policy's MaxAttempts. The
-// payload must encode to a JSON object or array; nil is an empty object. It refuses, with the *DecodeError that
-// every consumer would give, what no consumer could read; an empty jobType is one such thing.
+// New returns the envelope of a new job: a new id, attempt 1, created now, with the policy's
+// MaxAttempts. The payload must encode to a JSON object or array; nil becomes an empty object. New
+// returns a *DecodeError for an envelope that Decode would refuse, such as one with an empty
+// jobType.
 func New(jobType string, payload any, meta map[string]any, p RetryPolicy) (Envelope, error) {
 	if jobType == "" {
 		return Envelope{}, &DecodeError{Reason: MissingJobType, Err: errNoType}
@@ -52,8 +53,9 @@ func New(jobType string, payload any, meta map[string]any, p RetryPolicy) (Envel
 	}, nil
 }
 
-// Encode is the envelope as JSON, members in the order of the struct, an empty Payload or nil Meta as {}. Bytes in
-// the payload that are not UTF-8 become U+FFFD. A payload that is not an object or array is a *DecodeError.
+// Encode returns the envelope as JSON, with the members in the order of the struct and an empty
+// Payload or nil Meta as {}. Bytes of the payload that are not UTF-8 become U+FFFD. A payload that
+// is not an object or array is a *DecodeError.
 func (e Envelope) Encode() ([]byte, error) {
 	payload, err := checkPayload(e.Payload)
 	if err != nil {
@@ -76,22 +78,22 @@ func (e Envelope) Encode() ([]byte, error) {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
 
-// MarshalJSON is Encode.
+// MarshalJSON implements json.Marshaler by Encode.
 func (e Envelope) MarshalJSON() ([]byte, error) { return e.Encode() }
 
-// UnmarshalJSON is Decode.
+// UnmarshalJSON implements json.Unmarshaler by Decode.
 func (e *Envelope) UnmarshalJSON(data []byte) (err error) {
 	*e, err = Decode(data)
 	return err
 }
 
-// WithAttempt is a copy with another attempt number, at least 1.
+// WithAttempt returns a copy of e with the attempt n, at least 1.
 func (e Envelope) WithAttempt(n int) Envelope {
 	e.Attempt = max(1, n)
 	return e
 }
 
-// MetaString is the meta value of key if it is a non-empty string, else fallback.
+// MetaString returns the meta value of key if it is a non-empty string, else fallback.
 func (e Envelope) MetaString(key, fallback string) string {
 	if s, ok := e.Meta[key].(string); ok && s != "" {
 		return s
@@ -99,9 +101,9 @@ func (e Envelope) MetaString(key, fallback string) string {
 	return fallback
 }
 
-// Bind decodes the payload into v, a pointer. Numbers keep their 64 bits (in an any they arrive as json.Number).
-// Some producers write an empty object as []: where v wants an object, at any depth, [] is taken for {}, and an
-// empty payload fits a slice as well.
+// Bind decodes the payload into v, a pointer. Numbers keep their 64 bits; in an any they are
+// json.Number. Some producers write an empty object as []: where v has an object, at any depth,
+// Bind takes [] for {}. An empty payload fits a slice as well.
 func (e Envelope) Bind(v any) error {
 	payload, err := checkPayload(e.Payload)
 	if err != nil {
@@ -117,7 +119,7 @@ func (e Envelope) Bind(v any) error {
 	return nil
 }
 
-// bind decodes data; each [] that meets an object is exchanged for {} and the whole is read again.
+// bind decodes data. It replaces each [] in the place of an object by {} and starts again.
 func bind(data []byte, v any) error {
 	for owned := false; ; owned = true {
 		err := unmarshal(data, v)
@@ -144,7 +146,8 @@ func emptyArrayAt(data []byte, start int) (_, end int, ok bool) {
 	return start, end, end < len(data) && data[end] == ']'
 }
 
-// newID is unique by its 48 random bits; its time is for people. Nobody may parse it.
+// newID returns an id that is unique by its 48 random bits. The time in it is for people, not for
+// parsing.
 func newID(prefix string, now time.Time) string {
 	var b [6]byte
 	rand.Read(b[:])

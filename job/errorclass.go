@@ -6,9 +6,9 @@ import (
 	"reflect"
 )
 
-// ErrorClass returns the kind of err, by which dead letters are counted and chosen: what the method Class() string of an
-// error in its chain returns, else the Go type of the first error in the chain that does more than wrap another one,
-// such as "*net.OpError".
+// ErrorClass returns the kind of err, by which dead letters are counted and chosen: what the method
+// Class() string of an error in its chain returns, else the Go type of the first error in the chain
+// that does more than wrap another one, such as "*net.OpError".
 func ErrorClass(err error) string {
 	var named interface{ Class() string }
 	if errors.As(err, &named) {

@@ -10,8 +10,8 @@ import (
 	"github.com/taskd-go/task/job"
 )
 
-// A transport hands each message to Run and stores what the callbacks get. It acknowledges the message when Run
-// returned without an error.
+// A transport hands each message to Run and stores what the callbacks get. It acknowledges the
+// message when Run returned without an error.
 func ExampleRunner_Run() {
 	type order struct {
 		OrderID int64 `json:"orderId"`
@@ -42,7 +42,7 @@ func ExampleRunner_Run() {
 				message, err = next.Encode()
 				return err
 			},
-			job.BuryIn(dead, job.DefaultQueue))
+			job.DeadLetterTo(dead, job.DefaultQueue))
 		fmt.Println(outcome, err)
 	}
 	// Output:

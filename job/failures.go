@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// MaxFailures is how many failed attempts a job carries at most: those of the Runner of [Config.Build] and of a queue,
-// and those that a replay gives back to its job. Older ones are dropped.
+// MaxFailures is the most failed attempts that a job carries in a queue, with the Runner of
+// [Config.Build], and after a replay. Older ones are dropped.
 const MaxFailures = 20
 
 const maxErrorText = 1024 // bytes of one error in meta
@@ -20,8 +20,8 @@ type AttemptError struct {
 	Error   string `json:"error"`
 }
 
-// Failures returns the failed attempts that e carries in its meta under MetaErrors, the newest last. It returns nil for
-// a job that carries none, and for one whose entry cannot be read.
+// Failures returns the failed attempts that e carries in its meta under MetaErrors, the newest
+// last. It returns nil for a job that carries none, and for one whose entry cannot be read.
 func Failures(e Envelope) []AttemptError {
 	data, err := json.Marshal(e.Meta[MetaErrors])
 	if err != nil {
@@ -34,7 +34,8 @@ func Failures(e Envelope) []AttemptError {
 	return failures
 }
 
-// WithFailure returns a copy of e that carries one failed attempt more, and of all of them the newest keep.
+// WithFailure returns a copy of e that carries failed too. Of all its failed attempts it keeps the
+// newest keep.
 func WithFailure(e Envelope, failed AttemptError, keep int) Envelope {
 	e.Meta = cloned(e.Meta)
 	setFailures(e.Meta, append(Failures(e), failed), keep)

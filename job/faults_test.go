@@ -49,8 +49,8 @@ func TestAttemptsDoNotOverflow_Row18(t *testing.T) {
 	assert.Equal(t, Unlimited, d.Envelope.Attempt)
 }
 
-// A handler that ignores its context: Decide returns at the limit with a retry for "timeout", the goroutine ends
-// when the handler does, and its late result counts for nothing.
+// A handler that ignores its context: Decide returns at the limit with a retry for "timeout", the
+// goroutine ends when the handler does, and its late result counts for nothing.
 func TestADeafHandlerIsLeftAtTheLimit_Row21(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := runtime.NumGoroutine()
@@ -90,7 +90,8 @@ func TestADeafHandlerIsLeftAtTheLimit_Row21(t *testing.T) {
 	})
 }
 
-// A shutdown that interrupts a job costs no attempt: it is available at once, with the event that says so.
+// A shutdown that interrupts a job costs no attempt: it is available at once, with the event that
+// says so.
 func TestAnInterruptedJobKeepsItsAttempt_Row24(t *testing.T) {
 	for _, limit := range []time.Duration{0, time.Hour} {
 		t.Run(fmt.Sprintf("limit %s", limit), func(t *testing.T) {
@@ -189,7 +190,7 @@ func TestEveryChangeOfStateIsExplained_Row74(t *testing.T) {
 				time.Sleep(delay)
 				e, again = next, true
 				return nil
-			}, BuryIn(store, "mail"))
+			}, DeadLetterTo(store, "mail"))
 			require.NoError(t, err)
 		}
 		var told []string

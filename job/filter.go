@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// A Filter chooses dead letters, for [Replay] and for a queue. A letter must meet every condition that is set; the zero
-// Filter chooses them all. Limit and what follows it do not choose; they say how a replay runs.
+// A Filter chooses dead letters, for [Replay] and for a queue. A letter must meet every condition
+// that is set; the zero Filter chooses them all. Limit and what follows it do not choose; they say
+// how a replay runs.
 type Filter struct {
 	Queue        string
 	IDs          []string // of the letters
@@ -15,17 +16,19 @@ type Filter struct {
 	Reasons      []Reason
 	Since, Until time.Time // died at Since or later and before Until; zero: no bound
 
-	// Limit is the most letters that one run replays. Below 1, Replay takes one, or all of IDs; a queue takes all.
+	// Limit is the most letters that one run replays. Below 1, Replay takes one, or all of IDs; a
+	// queue takes all.
 	Limit int
 
 	Rate   float64 // the most letters a second, evenly spread; not above 0: no limit
 	DryRun bool    // count the letters and replay none
 
-	// Progress, if not nil, is called in the course of a replay: done letters are dealt with, of as many as of when it
-	// began.
+	// Progress, if not nil, is called in the course of a replay: done letters are dealt with, of as
+	// many as of when it began.
 	Progress func(done, of int)
 
-	// OnEvent, if not nil, is called by Replay for each letter that it replayed or set aside. A queue does not call it.
+	// OnEvent, if not nil, is called by Replay for each letter that it replayed or set aside. A
+	// queue does not call it.
 	OnEvent func(Event)
 }
 

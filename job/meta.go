@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// Meta keys that this package writes.
+// The meta keys that this package writes.
 const (
-	MetaDeferredSince = "deferredSinceMs" // unix milliseconds of the first of the present deferrals
-	MetaErrors        = "errors"          // the last failed attempts, see Runner.KeepErrors
-	MetaReplays       = "replays"         // how often the job came back from the dead letters
+	MetaDeferredSince = "deferredSinceMs" // when the first of the present deferrals in a row was, in unix milliseconds
+	MetaErrors        = "errors"          // the newest failed attempts; see Failures and Runner.KeepErrors
+	MetaReplays       = "replays"         // how often the job was replayed
 )
 
-// requeued is e after a failed attempt: not deferred any more, and with one failure more where keep is positive.
+// requeued returns e after a failed attempt: no longer deferred, and with one failure more if keep
+// is positive.
 func requeued(e Envelope, keep int, failed AttemptError) Envelope {
 	if _, deferred := e.Meta[MetaDeferredSince]; deferred {
 		e.Meta = cloned(e.Meta)
@@ -32,7 +33,7 @@ func deferredMeta(meta map[string]any, now time.Time) map[string]any {
 	return meta
 }
 
-// deferredSince is the time of the first deferral; a stamp from the future counts as now.
+// deferredSince returns the time of the first deferral; one in the future counts as now.
 func deferredSince(e Envelope, now time.Time) (time.Time, bool) {
 	ms, ok := metaInt(e.Meta, MetaDeferredSince)
 	if !ok || ms <= 0 {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// OpenDeadLetters opens the dead letters that a Config names. If what it returns is an io.Closer, Parts.Close closes
-// it.
+// OpenDeadLetters opens the store that a Config names. Parts.Close closes a store that is an
+// io.Closer.
 type OpenDeadLetters func(Config) (DeadLetters, error)
 
 // Parts are what a program needs to run its jobs.
@@ -22,8 +22,9 @@ type Parts struct {
 	DeadLetters DeadLetters
 }
 
-// Build makes the parts that c describes. drivers are the dead-letter drivers by name, beside the built-in log_only,
-// memory and file, which they may replace. A driver that is not there is an error that names it.
+// Build makes the parts that c describes. drivers open further kinds of dead-letter store by their
+// names; they override the built-in log_only, memory and file. A name that is in neither is an
+// error.
 func (c Config) Build(drivers map[string]OpenDeadLetters, handlers ...Handler) (*Parts, error) {
 	registry, err := NewRegistry(handlers...)
 	if err != nil {
@@ -69,12 +70,12 @@ func openFile(c Config) (DeadLetters, error) {
 	return OpenFileDeadLetters(c.DeadLetter.Path)
 }
 
-// Publisher is a Publisher with the policy of p.
+// Publisher returns a Publisher with the policy of p.
 func (p *Parts) Publisher(publish func(context.Context, Envelope) error) *Publisher {
 	return NewPublisher(publish, p.Policy)
 }
 
-// Close closes the dead letters, if they need it.
+// Close closes the store of dead letters if it is an io.Closer.
 func (p *Parts) Close() error {
 	if c, ok := p.DeadLetters.(io.Closer); ok {
 		return c.Close()

@@ -8,14 +8,15 @@ import (
 	"sync"
 )
 
-// A Registry finds the handler of a type. It is safe for concurrent use; a nil or zero
-// one is empty.
+// A Registry finds the handler of a type. It is safe for concurrent use. A nil or zero Registry is
+// empty.
 type Registry struct {
 	mu     sync.RWMutex
 	byType map[string]Handler
 }
 
-// NewRegistry registers handlers. A nil handler, an empty type, and a second handler of a type are errors.
+// NewRegistry returns a Registry of the handlers. A nil handler, an empty type and a second handler
+// of a type are errors.
 func NewRegistry(handlers ...Handler) (*Registry, error) {
 	reg := &Registry{byType: map[string]Handler{}}
 	for _, h := range handlers {
@@ -32,7 +33,8 @@ func NewRegistry(handlers ...Handler) (*Registry, error) {
 	return reg, nil
 }
 
-// Replace registers h for all its types, in place of what they had, or for none of them.
+// Replace registers h for all its types and replaces the handlers that they had. With an error it
+// registers none.
 func (r *Registry) Replace(h Handler) error {
 	if err := checkHandler(h); err != nil {
 		return err
@@ -64,7 +66,7 @@ func (r *Registry) Has(jobType string) bool {
 	return ok
 }
 
-// Get is the handler of jobType.
+// Get returns the handler of jobType.
 func (r *Registry) Get(jobType string) (Handler, bool) {
 	if r == nil {
 		return nil, false
@@ -75,7 +77,8 @@ func (r *Registry) Get(jobType string) (Handler, bool) {
 	return h, ok
 }
 
-// Require is Get with an error that names the type.
+// Require returns the handler of jobType, or a *DeadError with ReasonUnregistered that names the
+// type.
 func (r *Registry) Require(jobType string) (Handler, error) {
 	if h, ok := r.Get(jobType); ok {
 		return h, nil
@@ -83,7 +86,7 @@ func (r *Registry) Require(jobType string) (Handler, error) {
 	return nil, &DeadError{Reason: ReasonUnregistered, Err: fmt.Errorf("job: no handler for type %q", jobType)}
 }
 
-// Types are the registered types in alphabetical order.
+// Types returns the registered types in alphabetical order.
 func (r *Registry) Types() []string {
 	if r == nil {
 		return nil
@@ -93,5 +96,5 @@ func (r *Registry) Types() []string {
 	return slices.Sorted(maps.Keys(r.byType))
 }
 
-// Len is the number of types, not of handlers.
+// Len returns the number of types, not of handlers.
 func (r *Registry) Len() int { return len(r.Types()) }

@@ -11,22 +11,23 @@ import (
 
 const replayPage = 100 // letters read at once
 
-// A BrokenError names the letters that Replay set aside because it could not make a job of them. They stay in the store
-// with the reason in DeadLetter.Broken.
+// A BrokenError names the letters that Replay set aside because it could not make a job of them.
+// They stay in the store with the reason in DeadLetter.Broken.
 type BrokenError struct{ IDs []string }
 
 func (e *BrokenError) Error() string {
 	return fmt.Sprintf("job: %d dead letters set aside as broken: %s", len(e.IDs), strings.Join(e.IDs, ", "))
 }
 
-// Replay publishes the jobs of the dead letters that f chooses and removes each letter after its job was published. It
-// takes the oldest letter first, or the order of f.IDs. Each job goes out as DeadLetter.Replayed returns it. Replay
-// returns how many it published, or with f.DryRun how many it would. An id in f.IDs that the store does not have is
-// ErrNoDeadLetter.
+// Replay publishes the jobs of the dead letters that f chooses and removes each letter after its
+// job was published. It takes the oldest letter first, or the order of f.IDs. Each job goes out as
+// DeadLetter.Replayed returns it. Replay returns how many it published, or with f.DryRun how many
+// it would. An id in f.IDs that the store does not have is ErrNoDeadLetter.
 //
-// A letter that holds no job, or whose job publish refuses with a *DecodeError, is set aside: Replay marks it as broken,
-// goes on, and returns a *BrokenError at the end. Any other error of publish ends the replay and leaves the letter where
-// it is. A crash between publishing and removing, and two replays of one letter at once, publish its job twice.
+// A letter that holds no job, or whose job publish refuses with a *DecodeError, is set aside:
+// Replay marks it as broken, goes on, and returns a *BrokenError at the end. Any other error of
+// publish ends the replay and leaves the letter where it is. A crash between publishing and
+// removing, and two replays of one letter at once, publish its job twice.
 func Replay(ctx context.Context, store DeadLetters, publish func(context.Context, Envelope) error, f Filter) (n int, err error) {
 	r := replay{store: store, publish: publish, filter: f, limit: max(1, f.Limit)}
 	if f.Limit < 1 && len(f.IDs) > 0 {
@@ -161,8 +162,9 @@ func (d DeadLetter) holdsJob() bool {
 	return d.Raw == nil && d.Broken == "" && d.Job.JobType != ""
 }
 
-// Replayed returns the job of d as it starts again: attempt 1, the failures of its earlier attempts, at most MaxFailures,
-// under MetaErrors, and under MetaReplays how often it has been replayed, this time included.
+// Replayed returns the job of d as it starts again: attempt 1, the failures of its earlier
+// attempts, at most MaxFailures, under MetaErrors, and under MetaReplays how often it has been
+// replayed, this time included.
 func (d DeadLetter) Replayed() Envelope {
 	e := d.Job.WithAttempt(1)
 	e.Meta = cloned(e.Meta)

@@ -138,7 +138,7 @@ func TestReplayCountsAndRemembers(t *testing.T) {
 		_, err := Replay(t.Context(), store, func(ctx context.Context, e Envelope) error {
 			assert.Equal(t, 1, e.Attempt)
 			assert.Equal(t, number(int64(round)), e.Meta[MetaReplays])
-			_, err := r.Run(ctx, answering(Fail(fmt.Errorf("round %d", round))), e, nil, BuryIn(store, ""))
+			_, err := r.Run(ctx, answering(Fail(fmt.Errorf("round %d", round))), e, nil, DeadLetterTo(store, ""))
 			return err
 		}, Filter{})
 		require.NoError(t, err)

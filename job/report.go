@@ -15,7 +15,7 @@ func (r *Runner) event(ev Event, e Envelope) {
 	r.OnEvent(ev)
 }
 
-// report tells of a decision: one event, and a log line for what somebody may want to look into.
+// report calls OnEvent for a decision, and logs one that a person may want to look into.
 func (r *Runner) report(ctx context.Context, e Envelope, d Decision) {
 	if d.Abandoned != nil {
 		r.event(Event{Kind: EventAbandoned, Took: d.Took, Reason: d.Reason, Err: d.Err}, e)

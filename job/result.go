@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// A Kind says what a handler wants to become of its job.
+// A Kind says what is to happen to a job.
 type Kind uint8
 
-// The kinds of result. There is no other.
+// The kinds of result; the list is closed.
 const (
-	KindRetry   Kind = iota + 1 // it failed and may work later
+	KindRetry   Kind = iota + 1 // it failed and may succeed later
 	KindSuccess                 // it is done
-	KindFail                    // it failed and would fail again
-	KindDiscard                 // it is not wanted any more
-	KindDefer                   // it did not run; later, without counting an attempt
-	KindSkip                    // a layer kept it from running, and it is finished
+	KindFail                    // it failed and would fail again: it is dead
+	KindDiscard                 // it is no longer wanted
+	KindDefer                   // it did not run and runs later; no attempt counts
+	KindSkip                    // a middleware kept it from running; it is finished
 )
 
 var kindNames = [...]string{"none", "retry", "success", "fail", "discard", "defer", "skip"}
@@ -27,8 +27,8 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// A Result is a handler's answer. It is made by the functions below and does not change. The zero Result is a
-// retry with the text "no result".
+// A Result is a handler's answer, made by Success, Retry, RetryAfter, Fail, Discard, Defer, Skip or
+// FromError. The zero Result is a retry with the text "no result".
 type Result struct {
 	kind  Kind
 	err   error
@@ -41,29 +41,32 @@ var errNoResult = errors.New("no result")
 // Success says that the job is done.
 func Success() Result { return Result{kind: KindSuccess} }
 
-// Retry says that the job failed and may work later: after the policy's delay, if it has attempts left.
+// Retry says that the job failed and may succeed later. If it has attempts left, it runs again
+// after the policy's delay.
 func Retry(err error) Result { return Result{kind: KindRetry, err: err} }
 
-// RetryAfter is Retry with a delay in place of the policy's: 0 is at once, less counts as 0. It gets neither
-// jitter nor the policy's cap, and on the last attempt the job is dead all the same.
+// RetryAfter is like Retry, but the job runs again after d, without jitter and without the policy's
+// MaxDelay. Less than 0 counts as 0. On the last attempt the job is dead all the same.
 func RetryAfter(err error, d time.Duration) Result {
 	return Result{kind: KindRetry, err: err, delay: max(0, d), given: true}
 }
 
-// Fail says that the job failed and that no further attempt would help: it is dead.
+// Fail says that the job failed and would fail again: it is dead.
 func Fail(err error) Result { return Result{kind: KindFail, err: err} }
 
-// Discard says that the job is not wanted any more: it is finished, without a trace among the dead.
+// Discard says that the job is no longer wanted: it is finished, without a dead letter.
 func Discard(reason string) Result { return Result{kind: KindDiscard, err: reasonText(reason)} }
 
-// Defer says that the job did not run and shall come again after d (less than 0 counts as 0). It costs no attempt.
-// A job that is deferred for longer than Runner.MaxDeferAge is dead.
+// Defer says that the job did not run and is to run after d; less than 0 counts as 0. It costs no
+// attempt. A job that is deferred for longer than Runner.MaxDeferAge is dead.
 func Defer(d time.Duration) Result { return Result{kind: KindDefer, delay: max(0, d), given: true} }
 
-// Skip says that the job was kept from running and is finished: the answer of a layer whose lock is held.
+// Skip says that the job is finished without having run: the answer of a middleware whose lock is
+// held.
 func Skip(reason string) Result { return Result{kind: KindSkip, err: reasonText(reason)} }
 
-// FromError is Success for nil, Fail for an error that Permanent marked, and Retry for any other.
+// FromError returns Success for nil, Fail for an error that Permanent marked, and Retry for any
+// other.
 func FromError(err error) Result {
 	var p *permanentError
 	switch {
@@ -76,13 +79,13 @@ func FromError(err error) Result {
 	}
 }
 
-// WithErr is r with err as its error: a deferral that says why, for one.
+// WithErr returns r with err as its error, such as the reason of a deferral.
 func (r Result) WithErr(err error) Result {
 	r.kind, r.err = r.Kind(), err
 	return r
 }
 
-// Kind is what shall become of the job.
+// Kind says what is to happen to the job.
 func (r Result) Kind() Kind {
 	if r.kind == 0 {
 		return KindRetry
@@ -90,7 +93,8 @@ func (r Result) Kind() Kind {
 	return r.kind
 }
 
-// Err is the error of a failure, nil when none was given; for Discard, Skip and Defer it is the reason, if any.
+// Err returns the error of a failure, or the reason of a Discard, Skip or Defer; nil if none was
+// given.
 func (r Result) Err() error {
 	if r.kind == 0 {
 		return errNoResult
@@ -101,7 +105,7 @@ func (r Result) Err() error {
 // Failed reports whether the handler ran and failed: a retry or a fail.
 func (r Result) Failed() bool { return r.Kind() == KindRetry || r.Kind() == KindFail }
 
-// Delay is the delay of RetryAfter or Defer; given is false for every other result.
+// Delay returns the delay of RetryAfter or Defer; given is false for any other result.
 func (r Result) Delay() (d time.Duration, given bool) { return r.delay, r.given }
 
 func reasonText(reason string) error {
@@ -111,7 +115,8 @@ func reasonText(reason string) error {
 	return errors.New(reason)
 }
 
-// Permanent marks err as one that a further attempt cannot cure; FromError makes a Fail of it. nil stays nil.
+// Permanent marks err as one that would recur on every attempt: FromError makes a Fail of it.
+// Permanent(nil) is nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil

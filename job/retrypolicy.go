@@ -9,16 +9,18 @@ import (
 // Unlimited as MaxAttempts means no limit.
 const Unlimited = math.MaxInt32
 
-// A RetryPolicy says how often a job is tried and how long it waits in between. Values out of range are read as
-// the nearest allowed one: MaxAttempts at least 1, delays at least 0, Multiplier at least 1, Jitter at least 0. A
-// policy equal to RetryPolicy{} means DefaultRetryPolicy; in any other a zero is a zero, MaxDelay's too.
+// A RetryPolicy says how often a job runs and how long it waits between two runs. A value out of
+// range counts as the nearest allowed one: MaxAttempts at least 1, delays at least 0, Multiplier at
+// least 1, Jitter at least 0. A policy equal to RetryPolicy{} means DefaultRetryPolicy; in any
+// other policy a zero is a zero, that of MaxDelay too.
 type RetryPolicy struct {
-	MaxAttempts         int           // runs in all, the first included; Unlimited: no limit
-	BaseDelay, MaxDelay time.Duration // after the first attempt; the longest there is
-	Multiplier, Jitter  float64       // from one attempt to the next; the part of a delay by which it varies, either way
+	MaxAttempts         int           // runs in all, with the first; Unlimited: no limit
+	BaseDelay, MaxDelay time.Duration // the delay after the first attempt; the longest delay
+	Multiplier, Jitter  float64       // of a delay over the one before; the part by which it varies up and down
 }
 
-// DefaultRetryPolicy is 5 attempts, 1 s doubling up to 300 s, with a jitter of 0.2.
+// DefaultRetryPolicy returns 5 attempts with delays of 1 s that double up to 300 s, and a jitter of
+// 0.2.
 func DefaultRetryPolicy() RetryPolicy {
 	return RetryPolicy{MaxAttempts: 5, BaseDelay: time.Second, MaxDelay: 300 * time.Second, Multiplier: 2, Jitter: 0.2}
 }
@@ -29,8 +31,9 @@ func (p RetryPolicy) ShouldRetry(attempt int) bool {
 	return limit == Unlimited || attempt < limit
 }
 
-// BaseDelayFor is the delay after the given attempt without jitter: BaseDelay times Multiplier to the power of
-// attempt-1, rounded half away from zero to whole milliseconds, at most MaxDelay. An attempt below 1 counts as 1.
+// BaseDelayFor returns the delay after the given attempt without jitter: BaseDelay times Multiplier
+// to the power of attempt-1, rounded half away from zero to whole milliseconds, at most MaxDelay.
+// An attempt below 1 counts as 1.
 func (p RetryPolicy) BaseDelayFor(attempt int) time.Duration {
 	p = p.normal()
 	if p.BaseDelay == 0 {
@@ -43,8 +46,9 @@ func (p RetryPolicy) BaseDelayFor(attempt int) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// Delay is BaseDelayFor with jitter, never over MaxDelay: evenly spread over as much as Jitter allows below and
-// above, so that jobs which failed together come back apart even where the cap cuts the upper part off.
+// Delay returns BaseDelayFor with jitter, never over MaxDelay. It is evenly spread over the range
+// that Jitter and MaxDelay allow, so that jobs that failed together run again apart from each
+// other, also at MaxDelay.
 func (p RetryPolicy) Delay(attempt int) time.Duration {
 	p = p.normal()
 	delay := float64(p.BaseDelayFor(attempt))
@@ -60,7 +64,8 @@ func (p RetryPolicy) Delay(attempt int) time.Duration {
 	return time.Duration(d)
 }
 
-// Fixed returns p with the delay d after every attempt, without jitter; less than 0 counts as 0. It keeps MaxAttempts.
+// Fixed returns p with the delay d after every attempt, without jitter; less than 0 counts as 0. It
+// keeps MaxAttempts.
 func (p RetryPolicy) Fixed(d time.Duration) RetryPolicy {
 	d = max(d, 0)
 	return RetryPolicy{MaxAttempts: p.normal().MaxAttempts, BaseDelay: d, MaxDelay: d, Multiplier: 1}

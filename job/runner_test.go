@@ -44,7 +44,8 @@ func untilSettled(r *Runner, h Handler, e Envelope) (d Decision, runs int) {
 	}
 }
 
-// A handler that heeds its context is seen as timed out too, and is not abandoned when it returns in time.
+// A handler that heeds its context is seen as timed out too, and is not abandoned when it returns
+// in time.
 func TestAHandlerThatHeedsItsContextTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &Runner{Timeout: time.Second, Logger: slog.New(slog.DiscardHandler)}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A PanicError is a panic of a handler or a layer. Its text is the panic's value alone.
+// A PanicError is a panic of a handler or a middleware. Its text is the panic's value alone.
 type PanicError struct {
 	Value any
 	Stack []byte
@@ -17,12 +17,13 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprint(e.Value) }
 
+// Unwrap returns the panic's value if it is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
 
-// guard makes a panic of fn a retry, so that the layers around it see a result and let go of what they hold.
+// guard makes a panic of fn a retry: the layers around it get a result and release what they hold.
 func guard(fn HandleFunc) HandleFunc {
 	return func(ctx context.Context, e Envelope) Result { return recovered(ctx, fn, e) }
 }
@@ -36,43 +37,43 @@ func recovered(ctx context.Context, fn HandleFunc, e Envelope) (result Result) {
 	return fn(ctx, e)
 }
 
-// call runs h in its layers. Without a time limit it stays on this goroutine. The channel is not nil if the handler
-// was left running; it is closed when that returns.
-func (r *Runner) call(ctx context.Context, h Handler, e Envelope) (Result, <-chan struct{}) {
+// call runs h in its layers, on this goroutine if there is no time limit. abandoned is nil unless
+// the handler outlived the limit; then it is closed when the handler returns.
+func (r *Runner) call(ctx context.Context, h Handler, e Envelope) (_ Result, abandoned <-chan struct{}) {
 	fn := wrap(h.Handle, r.Middleware)
 	if r.Timeout <= 0 {
 		return recovered(ctx, fn, e), nil
 	}
-	over := &DeadError{Reason: ReasonTimeout, Err: fmt.Errorf("handler timed out after %s", r.Timeout)}
-	limited, cancel := context.WithTimeoutCause(ctx, r.Timeout, over)
+	timeout := &DeadError{Reason: ReasonTimeout, Err: fmt.Errorf("handler timed out after %s", r.Timeout)}
+	limited, cancel := context.WithTimeoutCause(ctx, r.Timeout, timeout)
 	timer := time.NewTimer(r.Timeout)
 	defer timer.Stop()
 
-	var settled atomic.Bool // by the handler's return or by the limit, whichever is first
-	done := make(chan Result, 1)
-	gone := make(chan struct{})
+	var decided atomic.Bool // by the handler's return or by the limit, whichever is first
+	results := make(chan Result, 1)
+	returned := make(chan struct{})
 	r.start(func() {
-		var result Result // stays the zero one if the handler ends its goroutine
+		var result Result // stays zero if the handler ends its goroutine
 		defer func() {
 			cancel()
-			if settled.CompareAndSwap(false, true) {
-				done <- result
+			if decided.CompareAndSwap(false, true) {
+				results <- result
 			} else {
 				r.event(Event{Kind: EventReturned, Reason: ReasonTimeout, Err: result.Err()}, e)
 			}
-			close(gone)
+			close(returned)
 		}()
-		result = timedOut(limited, over, recovered(limited, fn, e))
+		result = timedOut(limited, timeout, recovered(limited, fn, e))
 	})
 
 	select {
-	case result := <-done:
+	case result := <-results:
 		return result, nil
 	case <-timer.C:
-		if settled.CompareAndSwap(false, true) {
-			return Retry(over), gone
+		if decided.CompareAndSwap(false, true) {
+			return Retry(timeout), returned
 		}
-		return <-done, nil
+		return <-results, nil
 	}
 }
 
@@ -84,13 +85,14 @@ func (r *Runner) start(f func()) {
 	r.Go(f)
 }
 
-// timedOut gives the reason "timeout" to a handler that gave up because its time was over.
-func timedOut(ctx context.Context, over *DeadError, result Result) Result {
-	if result.Kind() != KindRetry || context.Cause(ctx) != over || reasonOf(result.Err()) != ReasonFailed {
+// timedOut gives the reason "timeout" to the result of a handler that returned because its time was
+// up.
+func timedOut(ctx context.Context, timeout *DeadError, result Result) Result {
+	if result.Kind() != KindRetry || context.Cause(ctx) != timeout || reasonOf(result.Err()) != ReasonFailed {
 		return result
 	}
 	if errors.Is(result.Err(), context.DeadlineExceeded) {
-		return result.WithErr(over)
+		return result.WithErr(timeout)
 	}
-	return result.WithErr(&DeadError{Reason: ReasonTimeout, Err: errors.Join(over.Err, result.Err())})
+	return result.WithErr(&DeadError{Reason: ReasonTimeout, Err: errors.Join(timeout.Err, result.Err())})
 }

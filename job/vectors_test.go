@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// differs names the cases where this package does something else than the file expects, and why. All of them are
-// side effects of the original's language, which the file leaves free.
+// differs names the cases where this package does something else than the file expects, and why.
+// All of them are side effects of the original's language, which the file leaves free.
 var differs = map[string]string{
 	"meta_list":                    "meta of another kind than object is empty",
 	"attempt_junk_string":          "what is no whole number is refused",
@@ -46,7 +46,8 @@ func vector[T any](t *testing.T, name string) T {
 	return v
 }
 
-// checkEnvelope compares with an envelope as a vector gives it: any member may be left out, "<generated>" or "<now>".
+// checkEnvelope compares with an envelope as a vector gives it: any member may be left out,
+// "<generated>" or "<now>".
 func checkEnvelope(t *testing.T, want map[string]any, got Envelope) {
 	t.Helper()
 	encoded, err := got.Encode()

@@ -57,7 +57,7 @@ func (q *queue) take() (message, bool) {
 // workUntilEmpty runs jobs until there is none, delayed ones too. A real transport would
 // acknowledge a message after RunRegistered returned without an error, and not before.
 func (q *queue) workUntilEmpty(ctx context.Context) error {
-	bury := job.BuryIn(q.parts.DeadLetters, job.DefaultQueue)
+	bury := job.DeadLetterTo(q.parts.DeadLetters, job.DefaultQueue)
 	for {
 		m, ok := q.take()
 		if !ok {
