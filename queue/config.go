@@ -1,10 +1,10 @@
 package queue
 
 import (
-	"database/sql"
 	"fmt"
 
 	"github.com/taskd-go/task/job"
+	"github.com/taskd-go/task/queue/backend"
 )
 
 // The drivers.
@@ -18,7 +18,8 @@ type Config struct {
 	Driver     string // DriverDatabase or DriverSync
 	Queue      string // the default queue
 	Connection string // of the database, by the program's own name; "" is its default one
-	Tables     Tables
+
+	JobsTable, FailedTable string // names of tables; "": the defaults of sqlqueue.Tables
 }
 
 // ReadConfig reads the settings of a queue from a decoded JSON file, which may be nil, and from the environment, which
@@ -49,15 +50,15 @@ func ReadConfig(file map[string]any, getenv func(string) string) (Config, error)
 		{file, "driver", "QUEUE_DRIVER", &c.Driver},
 		{file, "default_queue", "QUEUE_NAME", &c.Queue},
 		{database, "connection", "QUEUE_DB_CONNECTION", &c.Connection},
-		{database, "jobs_table", "", &c.Tables.Jobs},
-		{database, "failed_table", "", &c.Tables.Failed},
+		{database, "jobs_table", "", &c.JobsTable},
+		{database, "failed_table", "", &c.FailedTable},
 	} {
 		switch v := setting.file[setting.key].(type) {
 		case nil:
 		case string:
 			*setting.into = v
 		default:
-			return c, &ConfigError{setting.key, v, "must be text"}
+			return c, &ConfigError{Option: setting.key, Value: v, Rule: "must be text"}
 		}
 		if getenv != nil && setting.name != "" {
 			if v := getenv(setting.name); v != "" {
@@ -75,23 +76,23 @@ func section(file map[string]any, key string) (map[string]any, error) {
 	case map[string]any:
 		return v, nil
 	default:
-		return nil, &ConfigError{key, v, "must be a section"}
+		return nil, &ConfigError{Option: key, Value: v, Rule: "must be a section"}
 	}
 }
 
-// Open makes the queue that c chooses: over the database that connect opens for c.Connection, or the sync driver
-// with the handlers of reg.
-func (c Config) Open(connect func(connection string) (*sql.DB, Dialect, error), reg *job.Registry, opts ...Option) (*Queue, error) {
-	opts = append([]Option{DefaultQueue(c.Queue), WithTables(c.Tables)}, opts...)
+// Open returns the queue that c chooses: over the store that connect opens for c, or the sync driver with the handlers
+// of reg.
+func (c Config) Open(connect func(Config) (backend.Backend, error), reg *job.Registry, opts ...Option) (*Queue, error) {
+	opts = append([]Option{DefaultQueue(c.Queue)}, opts...)
 	switch c.Driver {
 	case DriverSync:
 		return NewSync(reg, opts...), nil
 	case DriverDatabase:
-		db, d, err := connect(c.Connection)
+		b, err := connect(c)
 		if err != nil {
 			return nil, fmt.Errorf("queue: connection %q: %w", c.Connection, err)
 		}
-		return New(db, d, opts...)
+		return New(b, opts...), nil
 	}
-	return nil, &ConfigError{"driver", fmt.Sprintf("%q", c.Driver), "must be database or sync"}
+	return nil, &ConfigError{Option: "driver", Value: fmt.Sprintf("%q", c.Driver), Rule: "must be database or sync"}
 }

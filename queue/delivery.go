@@ -4,40 +4,42 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/taskd-go/task/job"
+	"github.com/taskd-go/task/queue/backend"
 )
 
-// A delivery is one reservation of a job, from its claim until its end is stored.
+// A delivery is one reservation of a job, from its receipt until its completion is stored.
 type delivery struct {
-	row       row
+	backend.Delivery
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
 	until     time.Time // when the lease must count as lost
 	cancelled bool      // by Queue.Cancel
 }
 
-// begin starts a job that was claimed.
-func (s *session) begin(r row, until time.Time) {
-	d := &delivery{row: r, until: until}
+// begin starts a job that was received.
+func (s *session) begin(received backend.Delivery, until time.Time) {
+	d := &delivery{Delivery: received, until: until}
 	d.ctx, d.cancel = context.WithCancelCause(s.base)
 	s.mu.Lock()
-	if old := s.held[r.id]; old != nil { // our own lease lapsed: what the old run answers must not count
+	if old := s.held[d.ID]; old != nil { // our own lease lapsed: what the old run answers must not count
 		old.cancel(job.ErrLeaseLost)
 	}
-	s.held[r.id] = d
+	s.held[d.ID] = d
 	s.running++
 	s.mu.Unlock()
-	s.crew.run(func() {
-		v, ok := s.work(d)
+	s.goroutines.run(func() {
+		c, ok := s.work(d)
 		s.mu.Lock()
 		s.running--
 		last := s.running == 0
 		s.mu.Unlock()
 		if ok {
-			s.settler.add(d, v, last)
+			s.completer.add(d, c, last)
 		} else {
 			s.drop(d)
 		}
@@ -45,54 +47,54 @@ func (s *session) begin(r row, until time.Time) {
 	})
 }
 
-// drop forgets a delivery whose row is not ours any more, or is stored.
+// drop forgets a delivery that is not ours any more, or is stored.
 func (s *session) drop(d *delivery) {
 	s.mu.Lock()
-	if s.held[d.row.id] == d {
-		delete(s.held, d.row.id)
+	if s.held[d.ID] == d {
+		delete(s.held, d.ID)
 	}
 	s.mu.Unlock()
 	d.cancel(nil)
 	signal(s.changed)
 }
 
-// owns reports whether d is still the delivery of its row.
+// owns reports whether d is still the delivery of its job.
 func (s *session) owns(d *delivery) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.held[d.row.id] == d && !s.closed
+	return s.held[d.ID] == d && !s.closed
 }
 
-// work runs the job of d and says what shall become of its row; not ok: nothing, it is another's.
-func (s *session) work(d *delivery) (v verdict, ok bool) {
-	v = verdict{row: d.row}
-	e, err := d.row.envelope()
+// work runs the job of d and says what becomes of it; not ok: nothing, it is another's.
+func (s *session) work(d *delivery) (c completion, ok bool) {
+	c.Delivery = &d.Delivery
+	e, err := d.Envelope()
 	if err != nil {
-		v.outcome, v.reason, v.err = job.Dead, job.ReasonDecode, err
-		s.event(v)
-		return v, true
+		c.bury(job.ReasonDecode, err)
+		s.event(&c)
+		return c, true
 	}
-	v.envelope = e
+	c.Envelope = e
 	limit := attemptLimit(e, s.runner.Policy)
 	handler, known := s.handlers.Get(e.JobType)
 	switch {
-	case d.row.crashes >= maxCrashes:
-		v.outcome, v.reason, v.err = job.Dead, job.ReasonCrashed, fmt.Errorf("crashed %d workers", d.row.crashes)
-	case limit != job.Unlimited && d.row.attempts > limit:
-		v.outcome, v.reason, v.err = job.Dead, job.ReasonExhausted, fmt.Errorf("all %d attempts are used up", limit)
-	case !known && s.unknown == Park:
-		v.outcome, v.reason, v.giveBack = job.Deferred, job.ReasonUnregistered, true
-		v.delay = backoff(d.row, s.runner.Policy, e.Attempt)
+	case d.Crashes >= maxCrashes:
+		c.bury(job.ReasonCrashed, fmt.Errorf("crashed %d workers", d.Crashes))
+	case limit != job.Unlimited && d.Attempts > limit:
+		c.bury(job.ReasonExhausted, fmt.Errorf("all %d attempts are used up", limit))
+	case !known && s.unknown == UnknownPark:
+		c.Outcome, c.reason, c.Uncount = job.Deferred, job.ReasonUnregistered, true
+		c.Delay = policyFor(&d.Delivery, s.runner.Policy).Delay(e.Attempt)
 	default:
 		return s.decide(d, handler, e, limit)
 	}
-	s.event(v)
-	return v, true
+	s.event(&c)
+	return c, true
 }
 
 // decide runs the handler.
-func (s *session) decide(d *delivery, handler job.Handler, e job.Envelope, limit int) (v verdict, ok bool) {
-	runner := s.runnerFor(d.row, e)
+func (s *session) decide(d *delivery, handler job.Handler, e job.Envelope, limit int) (c completion, ok bool) {
+	runner := s.runnerFor(&d.Delivery, e)
 	given := e.MaxAttempts
 	e.MaxAttempts = limit // what the handler can count on
 	decision := runner.Decide(d.ctx, handler, e)
@@ -100,33 +102,36 @@ func (s *session) decide(d *delivery, handler job.Handler, e job.Envelope, limit
 		<-decision.Abandoned // until then the next attempt would run beside it
 	}
 	if decision.Outcome == job.Unsettled {
-		return verdict{}, false
+		return completion{}, false
 	}
 	decision.Envelope.MaxAttempts = given
-	v = verdict{
-		row: d.row, outcome: decision.Outcome, envelope: decision.Envelope, delay: decision.Delay,
-		giveBack: decision.Outcome == job.Deferred, reason: decision.Reason, err: decision.Err,
+	c = completion{
+		Completion: backend.Completion{
+			Delivery: &d.Delivery, Outcome: decision.Outcome, Envelope: decision.Envelope, Delay: decision.Delay,
+			Uncount: decision.Outcome == job.Deferred,
+		},
+		reason: decision.Reason, err: decision.Err,
 	}
 	if decision.Reason == job.ReasonCrashed {
-		v.crashed = true
-		if decision.Outcome == job.Requeued && d.row.crashes+1 >= maxCrashes {
-			v.outcome, v.envelope = job.Dead, e // the letter adds this attempt itself
-			v.envelope.MaxAttempts = given
-			s.event(v)
+		c.Crashed = true
+		if decision.Outcome == job.Requeued && d.Crashes+1 >= maxCrashes {
+			c.Outcome, c.Envelope = job.Dead, e // the letter adds this attempt itself
+			c.Envelope.MaxAttempts = given
+			s.event(&c)
 		}
 	}
-	return v, true
+	return c, true
 }
 
-// runnerFor is the Runner with what the row and the job's own methods say.
-func (s *session) runnerFor(r row, e job.Envelope) *job.Runner {
+// runnerFor is the Runner with what the delivery and the job's own methods say.
+func (s *session) runnerFor(d *backend.Delivery, e job.Envelope) *job.Runner {
 	runner := *s.runner
 	if runner.Go == nil {
-		runner.Go = s.crew.run
+		runner.Go = s.goroutines.run
 	}
-	runner.Policy = rowPolicy(r, runner.Policy)
-	if r.timeoutMS.Valid && r.timeoutMS.Int64 != 0 {
-		runner.Timeout = time.Duration(r.timeoutMS.Int64) * time.Millisecond
+	runner.Policy = policyFor(d, runner.Policy)
+	if d.Timeout != 0 {
+		runner.Timeout = d.Timeout
 	}
 	if own := s.supervisedBy(e); own != nil {
 		if layers := own.layers(e); len(layers) > 0 {
@@ -172,7 +177,7 @@ func (s *session) interrupt() {
 }
 
 // cancelJobs ends the handlers of jobs that Queue.Cancel took away.
-func (s *session) cancelJobs(ids []int64) {
+func (s *session) cancelJobs(ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range ids {
@@ -183,14 +188,14 @@ func (s *session) cancelJobs(ids []int64) {
 	}
 }
 
-// hearCancels is for rows that are gone: they may be those of jobs that were cancelled since the last look.
+// hearCancels is for deliveries that are gone: their jobs may have been cancelled since the last look.
 func (s *session) hearCancels(ctx context.Context) {
-	if c, err := s.q.readControl(ctx); err == nil {
-		s.cancelJobs(c.cancelled)
+	if o, err := s.q.orders(ctx); err == nil {
+		s.cancelJobs(o.Cancelled)
 	}
 }
 
-// isCancelled reports whether the job of d, whose row is gone, was cancelled.
+// isCancelled reports whether the job of d, which is gone, was cancelled.
 func (s *session) isCancelled(d *delivery) bool {
 	known := func() bool {
 		s.mu.Lock()
@@ -206,72 +211,66 @@ func (s *session) isCancelled(d *delivery) bool {
 	return known()
 }
 
-// stored is called for each verdict when it is in the database, or when it is known that it cannot be.
-func (s *session) stored(d *delivery, v verdict, held bool, err error) {
+// completed is called for each completion when it is stored (nil), when the delivery was another's (backend.ErrLost), or
+// when it is known that it cannot be stored (another error).
+func (s *session) completed(d *delivery, c *completion, err error) {
 	switch {
-	case err != nil:
-		s.lost(v, fmt.Errorf("its end could not be stored and may be: %w", err))
-	case !held && !s.isCancelled(d):
-		s.lost(v, job.ErrLeaseLost)
-	case held && v.outcome == job.Dead:
-		s.failedHook(v)
+	case err == nil:
+		if c.Outcome == job.Dead {
+			s.failedHook(*c)
+		}
+	case !errors.Is(err, backend.ErrLost):
+		s.lost(*c, fmt.Errorf("its end could not be stored and may be: %w", err))
+	case !s.isCancelled(d):
+		s.lost(*c, job.ErrLeaseLost)
 	}
 	s.drop(d)
 }
 
-func (s *session) lost(v verdict, err error) {
-	v.outcome, v.reason, v.err = job.Unsettled, job.ReasonLeaseLost, err
-	s.event(v)
-	s.q.logger.Warn("queue: "+v.row.idText()+" is unsettled", "worker", s.name, "jobType", v.envelope.JobType, "error", err)
+func (s *session) lost(c completion, err error) {
+	c.Outcome, c.reason, c.err = job.Unsettled, job.ReasonLeaseLost, err
+	s.event(&c)
+	s.q.logger.Warn("queue: "+c.Delivery.ID+" is unsettled", "worker", s.name, "jobType", c.Envelope.JobType, "error", err)
 }
 
-// tell is stored for a row that the sweep has ended.
-func (s *session) tell(v verdict) {
-	s.event(v)
-	if v.outcome == job.Dead {
-		s.failedHook(v)
+// swept is completed for a lapsed delivery of another worker.
+func (s *session) swept(c *completion) {
+	s.event(c)
+	if c.Outcome == job.Dead {
+		s.failedHook(*c)
 	}
 }
 
 const hookLimit = 30 * time.Second
 
 // failedHook runs the Failed method of a job that is a dead letter by now.
-func (s *session) failedHook(v verdict) {
-	own := s.supervisedBy(v.envelope)
+func (s *session) failedHook(c completion) {
+	own := s.supervisedBy(c.Envelope)
 	if own == nil {
 		return
 	}
 	s.calls.Go(func() {
 		ctx, cancel := context.WithTimeout(s.called, hookLimit)
 		defer cancel()
-		runHook(ctx, own, v, s.q)
+		callFailed(ctx, own, c.Envelope, c.reason, c.err, s.q.logger)
 	})
 }
 
-func runHook(ctx context.Context, own supervised, v verdict, q *Queue) {
+func callFailed(ctx context.Context, own supervised, e job.Envelope, reason job.Reason, err error, logger *slog.Logger) {
 	defer func() {
 		if p := recover(); p != nil {
-			q.logger.Error("queue: Failed panicked", "jobId", v.envelope.JobID, "jobType", v.envelope.JobType, "panic", p)
+			logger.Error("queue: Failed panicked", "jobId", e.JobID, "jobType", e.JobType, "panic", p)
 		}
 	}()
-	err := v.err
 	if err == nil {
-		err = errors.New(string(v.reason))
+		err = errors.New(string(reason))
 	}
-	own.failed(ctx, v.envelope, &job.DeadError{Reason: v.reason, Err: err})
+	own.failed(ctx, e, &job.DeadError{Reason: reason, Err: err})
 }
 
-var eventKinds = map[job.Outcome]job.EventKind{
-	job.Dead: job.EventDead, job.Requeued: job.EventRequeued, job.Deferred: job.EventDeferred, job.Unsettled: job.EventUnsettled,
-}
-
-// event tells of what the Runner did not decide.
-func (s *session) event(v verdict) {
-	if s.runner.OnEvent == nil {
-		return
+// event reports what the Runner did not decide.
+func (s *session) event(c *completion) {
+	if s.runner.OnEvent != nil {
+		s.runner.OnEvent(c.event(s.runner.Name))
 	}
-	s.runner.OnEvent(job.Event{
-		Kind: eventKinds[v.outcome], By: s.runner.Name, At: time.Now(), JobID: v.envelope.JobID, JobType: v.envelope.JobType,
-		Attempt: v.row.attempts, Delay: v.delay, Reason: v.reason, Err: v.err,
-	})
 }

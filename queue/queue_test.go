@@ -2,10 +2,7 @@ package queue_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
-	"io/fs"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +11,7 @@ import (
 
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/backend"
 )
 
 type greet struct{ Name string }
@@ -30,9 +28,9 @@ func TestConfigChoosesTheDriver(t *testing.T) {
 	reg, err := job.NewRegistry(queue.HandlerFor[*greet]())
 	require.NoError(t, err)
 	asked := ""
-	connect := func(name string) (*sql.DB, queue.Dialect, error) {
-		asked = name
-		return nil, 0, errors.New("down")
+	connect := func(c queue.Config) (backend.Backend, error) {
+		asked = c.Connection
+		return nil, errors.New("down")
 	}
 	env := map[string]string{"QUEUE_DRIVER": "sync", "QUEUE_NAME": "mail", "QUEUE_DB_CONNECTION": "second"}
 	c, err := queue.ReadConfig(map[string]any{
@@ -40,7 +38,7 @@ func TestConfigChoosesTheDriver(t *testing.T) {
 		"drivers": map[string]any{"database": map[string]any{"connection": "first", "jobs_table": "j", "failed_table": "f"}},
 	}, func(name string) string { return env[name] })
 	require.NoError(t, err)
-	assert.Equal(t, queue.Config{Driver: "sync", Queue: "mail", Connection: "second", Tables: queue.Tables{Jobs: "j", Failed: "f"}}, c)
+	assert.Equal(t, queue.Config{Driver: "sync", Queue: "mail", Connection: "second", JobsTable: "j", FailedTable: "f"}, c)
 
 	q, err := c.Open(connect, reg)
 	require.NoError(t, err)
@@ -81,7 +79,7 @@ func TestTheSyncDriverRunsAJobOfAPointerTypeAndReturnsItsLastError(t *testing.T)
 	assert.Equal(t, job.ReasonUnregistered, dead.Reason)
 }
 
-func TestTheSyncDriverRefusesWhatNeedsADatabase(t *testing.T) {
+func TestTheSyncDriverRefusesWhatNeedsAStore(t *testing.T) {
 	q := queue.NewSync(nil)
 	ctx := t.Context()
 	_, inspect := q.Inspect(ctx, "1")
@@ -91,41 +89,10 @@ func TestTheSyncDriverRefusesWhatNeedsADatabase(t *testing.T) {
 		"Inspect": inspect, "RetryAll": all, "Retry": q.Retry(ctx, "1"), "Cancel": q.Cancel(ctx, "1"),
 		"Pause": q.Pause(ctx, ""), "Resume": q.Resume(ctx, ""), "Restart": q.Restart(ctx), "worker": worked,
 	} {
-		assert.ErrorIs(t, err, queue.ErrSync, name)
+		assert.ErrorIs(t, err, queue.ErrUnsupported, name)
+		assert.ErrorContains(t, err, "sync", name)
 	}
 	n, err := q.Size(ctx, "")
 	require.NoError(t, err)
 	assert.Zero(t, n)
-}
-
-func TestMigrationsHaveTheTablesNames(t *testing.T) {
-	for _, d := range []queue.Dialect{queue.SQLite, queue.PostgreSQL, queue.MySQL} {
-		files := queue.Migrations(d, queue.Tables{Prefix: "app_", Jobs: "work"})
-		names, err := fs.Glob(files, "*.sql")
-		require.NoError(t, err)
-		require.NotEmpty(t, names)
-		for _, name := range names {
-			text, err := fs.ReadFile(files, name)
-			require.NoError(t, err)
-			assert.Contains(t, string(text), "CREATE TABLE app_work (")
-			assert.Contains(t, string(text), "CREATE TABLE app_failed_jobs (")
-			assert.NotContains(t, string(text), "{", "%s has a name that was not put in", name)
-			info, err := fs.Stat(files, name)
-			require.NoError(t, err)
-			assert.EqualValues(t, len(text), info.Size())
-		}
-	}
-	for _, bad := range []queue.Tables{{Jobs: "jobs; DROP TABLE x"}, {Prefix: strings.Repeat("p", 60)}, {Failed: "ö"}} {
-		_, err := fs.ReadFile(queue.Migrations(queue.SQLite, bad), "00001_queue.sql")
-		require.ErrorContains(t, err, "table name")
-	}
-	_, err := fs.ReadFile(queue.Migrations(9, queue.Tables{}), "00001_queue.sql")
-	require.Error(t, err)
-}
-
-func TestNewRefusesWhatIsNoDatabase(t *testing.T) {
-	_, err := queue.New(nil, queue.SQLite)
-	require.Error(t, err)
-	_, err = queue.New(&sql.DB{}, 0)
-	require.ErrorContains(t, err, "must be SQLite, PostgreSQL or MySQL")
 }

@@ -4,22 +4,18 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
-	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/taskd-go/task/queue/backend"
 )
 
 const (
 	quickLook  = 5 * time.Millisecond   // between looks …
 	quickFor   = 200 * time.Millisecond // … for so long after a wake-up or a job
 	houseEvery = time.Second            // between readings of the control table and sweeps
-	storeEvery = time.Minute            // between sweeps of what layers left in the store
 	lastCall   = 500 * time.Millisecond // for interrupted handlers to return
 )
-
-type counter struct{ atomic.Int64 }
 
 // A session is one run of a worker, from its first look for jobs to the last one stored.
 type session struct {
@@ -29,27 +25,26 @@ type session struct {
 	limit      int
 	untilEmpty bool
 	taken      int
-	from       map[level]place // where the last jobs were found
+	consumer   backend.Consumer // nil until it was opened
 
 	mu      sync.Mutex
-	held    map[int64]*delivery // reserved and not yet stored
-	running int                 // handlers
-	closed  bool                // nothing is stored any more
+	held    map[string]*delivery // reserved and not yet stored
+	running int                  // handlers
+	closed  bool                 // nothing is stored any more
 
-	changed  chan struct{} // a handler returned, or something was stored
-	wake     chan struct{}
-	settler  *settler
-	crew     crew               // runs the jobs and their handlers
-	keeping  context.CancelFunc // ends renewals and wakers
-	services sync.WaitGroup
-	calls    sync.WaitGroup  // of Failed methods
-	called   context.Context // theirs
-	uncall   context.CancelCauseFunc
+	changed    chan struct{} // a handler returned, or something was stored
+	wake       chan struct{}
+	completer  *completer
+	goroutines goroutinePool      // run the jobs and their handlers
+	keeping    context.CancelFunc // ends renewals and wakers
+	services   sync.WaitGroup
+	calls      sync.WaitGroup  // of Failed methods
+	called     context.Context // theirs
+	uncall     context.CancelCauseFunc
 
-	control   control
+	orders    backend.Orders
 	restart   int64 // at the beginning
 	houseAt   time.Time
-	storeAt   time.Time
 	quickTill time.Time
 	pause     time.Duration
 }
@@ -57,16 +52,16 @@ type session struct {
 func newSession(ctx context.Context, w *Worker, limit int, untilEmpty bool) *session {
 	s := &session{
 		Worker: w, ctx: ctx, base: context.WithoutCancel(ctx), limit: limit, untilEmpty: untilEmpty,
-		storeAt: time.Now().Add(storeEvery), held: map[int64]*delivery{}, from: map[level]place{}, changed: make(chan struct{}, 1), wake: make(chan struct{}, 1),
+		held: map[string]*delivery{}, changed: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 	}
 	s.called, s.uncall = context.WithCancelCause(s.base)
-	s.settler = newSettler(s)
+	s.completer = newCompleter(s)
 	services, cancel := context.WithCancel(s.base)
 	s.keeping = cancel
-	s.crew = crew{next: make(chan func()), over: services.Done()}
+	s.goroutines = goroutinePool{next: make(chan func()), over: services.Done()}
 	s.services.Go(func() { s.keepLeases(services) })
 	if !untilEmpty {
-		for _, waker := range w.wakers {
+		for _, waker := range w.allWakers() {
 			s.services.Go(func() { s.listen(services, waker) })
 		}
 	}
@@ -75,7 +70,7 @@ func newSession(ctx context.Context, w *Worker, limit int, untilEmpty bool) *ses
 
 // run takes jobs until there is a reason to stop. What it took may still run when it returns.
 func (s *session) run() error {
-	defer s.q.bell.join(s.wake)()
+	defer s.q.workers.join(s.wake)()
 	first := true
 	for failures := 0; ; {
 		if s.ctx.Err() != nil || stopped(s.stop) || s.taken >= s.limit {
@@ -90,7 +85,7 @@ func (s *session) run() error {
 			return err
 		case s.ctx.Err() != nil:
 			return nil
-		case s.untilEmpty || errors.Is(err, ErrSchema):
+		case s.untilEmpty || errors.Is(err, ErrSetup) || errors.Is(err, ErrUnsupported):
 			return err
 		default:
 			failures++
@@ -113,6 +108,9 @@ func (s *session) look(first bool) (took int, full bool, err error) {
 	// Not the caller's context: a claim that it cut off might have reserved jobs for nobody.
 	ctx, cancel := context.WithTimeout(s.base, s.query)
 	defer cancel()
+	if err := s.open(ctx); err != nil {
+		return 0, false, err
+	}
 	if s.untilEmpty && s.idle() || !time.Now().Before(s.houseAt) {
 		if err := s.house(ctx, first); err != nil {
 			return 0, false, err
@@ -122,70 +120,54 @@ func (s *session) look(first bool) (took int, full bool, err error) {
 	if room == 0 {
 		return 0, true, nil
 	}
-	queues := draw(s.queues, s.control.pauses)
+	queues := draw(s.queues, s.orders.Paused)
 	if len(queues) == 0 {
 		return 0, false, nil
 	}
-	c := claim{queues: queues, limit: room, lease: s.lease, token: s.name + "." + strconv.FormatInt(s.claims.Add(1), 36)}
 	sent := time.Now()
-	rows, err := s.take(ctx, c)
+	received, err := s.consumer.Receive(ctx, backend.Want{Max: room, Queues: queues})
 	if err != nil {
 		return 0, false, err
 	}
-	s.taken += len(rows)
-	for _, r := range rows {
-		s.begin(r, sent.Add(s.lease-margin(s.lease)))
+	s.taken += len(received)
+	for _, d := range received {
+		s.begin(d, sent.Add(s.lease-margin(s.lease)))
 	}
-	return len(rows), false, nil
+	return len(received), false, nil
 }
 
-// take claims jobs. It goes on from where it found the last ones: before them lie the rows of finished jobs that the
-// database has not cleaned up, and each look would wade through them. What has come in there since, such as a push that
-// was committed late, is found once a second, or when nothing else is.
-func (s *session) take(ctx context.Context, c claim) ([]row, error) {
-	c.from = s.from
-	rows, err := s.q.claim(ctx, c)
-	if err == nil && len(rows) == 0 && len(s.from) > 0 {
-		clear(s.from)
-		rows, err = s.q.claim(ctx, c)
+// open opens the consumer at the first look, and again while the store does not answer.
+func (s *session) open(ctx context.Context) (err error) {
+	if s.consumer == nil {
+		s.consumer, err = s.q.backend.Open(ctx, backend.Session{
+			Worker: s.name, Slots: min(s.concurrency, s.limit), Queues: s.queues, Lease: s.lease,
+		})
 	}
-	for _, r := range slices.Backward(rows) {
-		s.from[level{r.queue, r.priority}] = place{r.availableAt, r.id}
-	}
-	return rows, err
-}
-
-// house reads the control table and ends lapsed reservations.
-func (s *session) house(ctx context.Context, first bool) (err error) {
-	if err := s.readControl(ctx); err != nil {
-		return err
-	}
-	if first {
-		s.restart = s.control.restart
-	}
-	if s.control.restart > s.restart {
-		return ErrRestart
-	}
-	ids, tokens := s.reserved()
-	swept, err := s.q.sweep(ctx, s.runner.Policy, s.name, ids, tokens)
-	for _, v := range swept {
-		s.tell(v)
-	}
-	if len(s.control.cancelled) > 0 && err == nil {
-		err = s.q.sweepControl(ctx)
-	}
-	if !first && err == nil && !time.Now().Before(s.storeAt) {
-		s.storeAt = time.Now().Add(storeEvery)
-		err = s.q.sweepStore(ctx)
-	}
-	s.houseAt = time.Now().Add(houseEvery)
-	clear(s.from)
 	return err
 }
 
-func (s *session) readControl(ctx context.Context) (err error) {
-	if s.control, err = s.q.readControl(ctx); err == nil {
-		s.cancelJobs(s.control.cancelled)
+// house reads the orders and ends lapsed reservations.
+func (s *session) house(ctx context.Context, first bool) (err error) {
+	if err := s.readOrders(ctx); err != nil {
+		return err
+	}
+	if first {
+		s.restart = s.orders.Restart
+	}
+	if s.orders.Restart > s.restart {
+		return ErrRestart
+	}
+	err = s.sweep(ctx)
+	if t, ok := s.consumer.(backend.Tidier); ok && err == nil {
+		err = t.Tidy(ctx, s.orders)
+	}
+	s.houseAt = time.Now().Add(houseEvery)
+	return err
+}
+
+func (s *session) readOrders(ctx context.Context) (err error) {
+	if s.orders, err = s.q.orders(ctx); err == nil {
+		s.cancelJobs(s.orders.Cancelled)
 	}
 	return err
 }
@@ -279,23 +261,36 @@ func (s *session) end() (abandoned []string) {
 		case <-over.Done():
 		case <-house.C: // jobs can be cancelled still
 			ctx, cancel := context.WithTimeout(s.base, min(s.query, houseEvery))
-			if err := s.readControl(ctx); err != nil {
-				s.q.logger.Warn("queue: control table was not read", "worker", s.name, "error", err)
+			if err := s.readOrders(ctx); err != nil {
+				s.q.logger.Warn("queue: orders were not read", "worker", s.name, "error", err)
 			}
 			cancel()
 		}
 	}
-	s.settler.close()
+	s.completer.close()
 	s.keeping()
 	s.services.Wait()
 	s.awaitHooks(over)
+	s.closeConsumer()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
 	for _, d := range s.held {
-		abandoned = append(abandoned, d.row.idText())
+		abandoned = append(abandoned, d.ID)
 	}
 	return abandoned
+}
+
+// closeConsumer lets the store take back what it gave and nobody started.
+func (s *session) closeConsumer() {
+	if s.consumer == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.base, s.query)
+	defer cancel()
+	if err := s.consumer.Close(ctx); err != nil {
+		s.q.logger.Warn("queue: the consumer was not closed", "worker", s.name, "error", err)
+	}
 }
 
 // expiry interrupts handlers and Failed methods when the grace or Shutdown's time is up. Its context ends when they are

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
+	"time"
 
 	"github.com/taskd-go/task/job"
+	"github.com/taskd-go/task/queue/backend"
 )
 
 // ErrDeferred is in what a push to the sync driver returns when the job asked to come again later.
@@ -15,46 +18,81 @@ var ErrDeferred = errors.New("queue: the job was deferred, and the sync driver d
 // maxDepth bounds jobs that push jobs that push jobs.
 const maxDepth = 16
 
-// A syncDriver runs jobs inside Push.
-type syncDriver struct {
-	*options
-	handlers *job.Registry
-}
-
-// NewSync is the sync driver: a push runs the job before it returns, in the caller's goroutine and under its context,
-// and stores nothing. For tests, and for programs without a database.
+// NewSync returns a queue that runs a job before its push returns, in the caller's goroutine and under its context, and
+// stores nothing. For tests, and for programs without a database.
 //
-// A job that fails runs again at once, up to its tries; Delay, Backoff, Priority, Unique and the queue's name count for
-// nothing. When they are used up its Failed method is called, and the push returns the last error, a *job.DeadError. A
-// job that is discarded or skipped is no error; one that is deferred is ErrDeferred and has not run. PushMany ends with
-// the first job that cannot be done and returns the ids of those before it. Layers and time limits are around a job as
-// in a worker. Jobs that push jobs may be 16 deep. A transaction is not looked at.
+// A job that fails runs again at once, up to its tries; Delay, Backoff, Priority, Unique, a transaction and the queue's
+// name count for nothing. When the tries are used up its Failed method is called, and the push returns the last error, a
+// *job.DeadError. A job that is discarded or skipped is no error; one that is deferred is ErrDeferred and has not run.
+// PushMany ends with the first job that cannot be done and returns the ids of those before it. Layers and time limits
+// are around a job as in a worker. Jobs that push jobs may be 16 deep.
 //
-// What needs a database returns ErrSync; counts are 0 and lists are empty.
+// Counts are 0 and lists are empty. What needs stored jobs, such as a Worker, fails with ErrUnsupported.
 func NewSync(reg *job.Registry, opts ...Option) *Queue {
-	q := &Queue{options: newOptions(opts)}
-	if q.runner == nil {
-		q.runner = &job.Runner{}
+	o := newOptions(opts)
+	if o.runner == nil {
+		o.runner = &job.Runner{}
 	}
-	q.sync = &syncDriver{options: &q.options, handlers: reg}
+	q := New(syncStore{options: &o, handlers: reg}, opts...)
 	return q
 }
 
 // SyncRunner is the Runner of the sync driver: its time limit, layers, log and events.
 func SyncRunner(r *job.Runner) Option { return func(o *options) { o.runner = r } }
 
+// A syncStore is the backend.Backend that runs jobs in place of storing them.
+type syncStore struct {
+	*options
+	handlers *job.Registry
+}
+
+// Name implements backend.Backend.
+func (syncStore) Name() string { return DriverSync }
+
+// Can says yes to all that the store takes and does not look at.
+func (syncStore) Can() backend.Capabilities {
+	return backend.Capabilities{Delay: true, Priority: true, Unique: true}
+}
+
+// Push runs the jobs, up to the first that cannot be done.
+func (s syncStore) Push(ctx context.Context, messages []backend.Message) []backend.Pushed {
+	pushed := make([]backend.Pushed, len(messages))
+	var failed error
+	for i := range messages {
+		if failed == nil {
+			failed = s.run(ctx, &messages[i])
+		}
+		if pushed[i].Err = failed; failed == nil {
+			pushed[i].ID = messages[i].Envelope.JobID
+		}
+	}
+	return pushed
+}
+
+// PushTx is Push: there is nothing that a transaction could hold back.
+func (s syncStore) PushTx(ctx context.Context, _ any, messages []backend.Message) []backend.Pushed {
+	return s.Push(ctx, messages)
+}
+
+// Open implements backend.Backend.
+func (s syncStore) Open(context.Context, backend.Session) (backend.Consumer, error) {
+	return nil, s.unsupported("jobs for a worker")
+}
+
+func (s syncStore) unsupported(what string) error { return backend.Unsupported(s.Name(), what) }
+
 type depthKey struct{}
 
-func (s *syncDriver) run(ctx context.Context, p *push) error {
+func (s syncStore) run(ctx context.Context, m *backend.Message) error {
 	depth, _ := ctx.Value(depthKey{}).(int)
 	if depth >= maxDepth {
-		return fmt.Errorf("queue: jobs push jobs more than %d deep, the last is %s", maxDepth, p.envelope.JobType)
+		return fmt.Errorf("queue: jobs push jobs more than %d deep, the last is %s", maxDepth, m.Envelope.JobType)
 	}
 	ctx = context.WithValue(ctx, depthKey{}, depth+1)
-	handler, _ := s.handlers.Get(p.envelope.JobType)
+	handler, _ := s.handlers.Get(m.Envelope.JobType)
 	own, _ := handler.(supervised)
-	runner := s.runnerFor(p, own)
-	for e := p.envelope; ; {
+	runner := s.runnerFor(m, own)
+	for e := m.Envelope; ; {
 		d := runner.Decide(ctx, handler, e)
 		switch d.Outcome {
 		case job.Requeued:
@@ -64,7 +102,7 @@ func (s *syncDriver) run(ctx context.Context, p *push) error {
 			e = d.Envelope
 			continue
 		case job.Dead:
-			s.buried(ctx, own, d)
+			s.failed(ctx, own, d)
 			return &job.DeadError{Reason: d.Reason, Err: d.Err}
 		case job.Deferred, job.Unsettled:
 			if err := ctx.Err(); err != nil {
@@ -76,38 +114,63 @@ func (s *syncDriver) run(ctx context.Context, p *push) error {
 	}
 }
 
-func (s *syncDriver) runnerFor(p *push, own supervised) *job.Runner {
-	runner := *s.options.runner
+func (s syncStore) runnerFor(m *backend.Message, own supervised) *job.Runner {
+	runner := *s.runner
 	if runner.Policy == (job.RetryPolicy{}) {
 		runner.Policy = job.RetryPolicy{MaxAttempts: job.Unlimited, Multiplier: 1}
 	}
 	if runner.Logger == nil {
 		runner.Logger = s.logger
 	}
-	if p.timeout != nil && *p.timeout != 0 {
-		runner.Timeout = *p.timeout
+	if m.Timeout != 0 {
+		runner.Timeout = m.Timeout
 	}
 	if own != nil {
-		runner.Middleware = slices.Concat(runner.Middleware, own.layers(p.envelope))
+		runner.Middleware = slices.Concat(runner.Middleware, own.layers(m.Envelope))
 	}
 	return &runner
 }
 
-func (s *syncDriver) buried(ctx context.Context, own supervised, d job.Decision) {
+// failed calls the job's Failed method.
+func (s syncStore) failed(ctx context.Context, own supervised, d job.Decision) {
 	if own == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookLimit)
 	defer cancel()
-	runHook(ctx, own, verdict{envelope: d.Envelope, reason: d.Reason, err: d.Err}, &Queue{options: *s.options})
+	callFailed(ctx, own, d.Envelope, d.Reason, d.Err, s.logger)
 }
 
-func (s *syncDriver) runMany(ctx context.Context, pushes []*push) (ids []string, err error) {
-	for _, p := range pushes {
-		if err := s.run(ctx, p); err != nil {
-			return ids, err
-		}
-		ids = append(ids, p.envelope.JobID)
-	}
-	return ids, nil
+// The sync driver is a backend.Admin of nothing.
+
+func (syncStore) Counts(context.Context, string) (c backend.Counts, err error) { return c, nil }
+
+func (syncStore) List(context.Context, string) iter.Seq2[backend.JobInfo, error] {
+	return func(func(backend.JobInfo, error) bool) {}
 }
+
+func (s syncStore) Inspect(context.Context, string) (r backend.Record, err error) {
+	return r, s.unsupported("stored jobs")
+}
+
+func (syncStore) Clear(context.Context, string) (int64, error) { return 0, nil }
+
+func (syncStore) Failed(context.Context, backend.Filter) iter.Seq2[backend.FailedJob, error] {
+	return func(func(backend.FailedJob, error) bool) {}
+}
+
+func (s syncStore) FailedByID(context.Context, string) (f backend.FailedJob, err error) {
+	return f, s.unsupported("dead letters")
+}
+
+func (syncStore) CountFailed(context.Context, backend.Filter) (map[string]int, error) {
+	return map[string]int{}, nil
+}
+
+func (s syncStore) Retry(context.Context, ...string) error { return s.unsupported("dead letters") }
+
+func (s syncStore) RetryAll(context.Context, backend.Filter) (int, error) {
+	return 0, s.unsupported("dead letters")
+}
+
+func (syncStore) Prune(context.Context, string, time.Duration) (int64, error) { return 0, nil }

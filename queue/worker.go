@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/taskd-go/task/job"
+	"github.com/taskd-go/task/queue/backend"
 )
 
 // A Worker takes jobs from a Queue and runs them. Its methods are safe for concurrent use.
@@ -17,7 +19,6 @@ type Worker struct {
 	handlers *job.Registry
 	name     string
 
-	claims   counter
 	stop     chan struct{} // closed when no more jobs shall be taken
 	hurry    chan struct{} // closed when running ones shall be interrupted
 	stopOnce sync.Once
@@ -34,7 +35,7 @@ type Worker struct {
 func NewWorker(q *Queue, handlers *job.Registry, opts ...WorkerOption) *Worker {
 	o := workerOptions{
 		concurrency: 10, lease: 30 * time.Second, poll: 250 * time.Millisecond, grace: 30 * time.Second,
-		query: 10 * time.Second, queues: []weighted{{name: q.queue}}, hooks: handlers,
+		query: 10 * time.Second, queues: []backend.Weight{{Queue: q.queue}}, hooks: handlers,
 	}
 	for _, set := range opts {
 		set(&o)
@@ -42,9 +43,7 @@ func NewWorker(q *Queue, handlers *job.Registry, opts ...WorkerOption) *Worker {
 	if o.renew == 0 {
 		o.renew = o.lease / 3
 	}
-	if o.err = o.check(); q.sync != nil {
-		o.err = ErrSync
-	}
+	o.err = o.check()
 	w := &Worker{
 		workerOptions: o, q: q, handlers: handlers, name: newName(),
 		stop: make(chan struct{}), hurry: make(chan struct{}), live: map[*session]bool{},
@@ -73,6 +72,14 @@ func (w *Worker) ownRunner() *job.Runner {
 		r.Logger = w.q.logger
 	}
 	return &r
+}
+
+// allWakers are those of the options, and the store if it is one.
+func (w *Worker) allWakers() []Waker {
+	if own, ok := w.q.backend.(Waker); ok {
+		return append(slices.Clip(w.wakers), own)
+	}
+	return w.wakers
 }
 
 // Name is how the worker is called in reservations and dead letters: host, pid and a nonce.
@@ -132,17 +139,17 @@ func (w *Worker) run(ctx context.Context, limit int, untilEmpty bool) (int, erro
 
 // reserved are the jobs that run in the worker, and those whose ends are not stored yet. Its own sweep leaves them
 // alone when their leases have lapsed: an outage of the database is no crash.
-func (w *Worker) reserved() (ids []int64, tokens []string) {
+func (w *Worker) reserved() (receipts []backend.Receipt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for s := range w.live {
 		s.mu.Lock()
 		for _, d := range s.held {
-			ids, tokens = append(ids, d.row.id), append(tokens, d.row.token.String)
+			receipts = append(receipts, d.Receipt)
 		}
 		s.mu.Unlock()
 	}
-	return ids, tokens
+	return receipts
 }
 
 func stopped(c <-chan struct{}) bool {

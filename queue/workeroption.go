@@ -1,18 +1,19 @@
 package queue
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
 	"math"
 	mrand "math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/taskd-go/task/job"
+	"github.com/taskd-go/task/queue/backend"
 )
 
 // A WorkerOption is an option of NewWorker.
@@ -20,7 +21,7 @@ type WorkerOption func(*workerOptions)
 
 type workerOptions struct {
 	concurrency int
-	queues      []weighted
+	queues      []backend.Weight
 	lease       time.Duration
 	renew       time.Duration
 	poll        time.Duration
@@ -74,81 +75,70 @@ func QueryTimeout(d time.Duration) WorkerOption { return func(o *workerOptions) 
 // An Unknown says what a worker does with a job of a type that it has no handler for.
 type Unknown int
 
+// What a worker does with a job of an unknown type.
 const (
-	Dead Unknown = iota // it is a dead letter with the reason "unregistered"
-	Park                // it is given back without an attempt and due again after the backoff
+	UnknownDead Unknown = iota // it is a dead letter with the reason "unregistered"
+	UnknownPark                // it is given back without an attempt and due again after the backoff
 )
 
-// OnUnknown is Dead by default. Park is for programs that share a queue.
+// OnUnknown is UnknownDead by default. UnknownPark is for programs that share a queue.
 func OnUnknown(u Unknown) WorkerOption { return func(o *workerOptions) { o.unknown = u } }
 
-// RunWith is the Runner that decides about each delivery: its policy, time limit, layers, log and events. Without it
+// Runner is the job.Runner that decides about each delivery: its policy, time limit, layers, log and events. Without it
 // the default policy's delays, whose limit is each job's own, and 120 s.
-func RunWith(r *job.Runner) WorkerOption { return func(o *workerOptions) { o.runner = r } }
+func Runner(r *job.Runner) WorkerOption { return func(o *workerOptions) { o.runner = r } }
 
 // Hooks is where the worker finds the Failed and Middleware methods of jobs when its own handlers only carry them
 // elsewhere, as those of pooljob do: the registry that was given to pooljob.Register.
 func Hooks(reg *job.Registry) WorkerOption { return func(o *workerOptions) { o.hooks = reg } }
 
-// A Waker tells a worker that a queue may have jobs. Wait calls wake, "" for any queue, until ctx ends or it
-// cannot go on; the worker then calls it again after a while.
-type Waker interface {
-	Wait(ctx context.Context, wake func(queue string)) error
-}
-
-// WakeBy adds a Waker.
+// WakeBy adds a Waker, beside the store if that is one.
 func WakeBy(w Waker) WorkerOption { return func(o *workerOptions) { o.wakers = append(o.wakers, w) } }
 
-// A weighted queue; a weight of 0 means that the order is strict.
-type weighted struct {
-	name   string
-	weight int
-}
-
-func parseQueues(spec string) (queues []weighted, err error) {
+func parseQueues(spec string) (queues []backend.Weight, err error) {
 	anyWeight := false
 	seen := map[string]bool{}
 	for _, part := range strings.Split(spec, ",") {
-		w := weighted{name: strings.TrimSpace(part)}
-		if name, weight, found := strings.Cut(w.name, ":"); found {
+		w := backend.Weight{Queue: strings.TrimSpace(part)}
+		if name, weight, found := strings.Cut(w.Queue, ":"); found {
 			n, err := strconv.Atoi(strings.TrimSpace(weight))
 			if err != nil || n < 1 || n > math.MaxInt16 {
-				return nil, &ConfigError{"Queues", fmt.Sprintf("%q", spec), "a weight must be a whole number from 1 to 32767"}
+				return nil, &ConfigError{Option: "Queues", Value: fmt.Sprintf("%q", spec), Rule: "a weight must be a whole number from 1 to 32767"}
 			}
-			w.name, w.weight, anyWeight = strings.TrimSpace(name), n, true
+			w.Queue, w.Weight, anyWeight = strings.TrimSpace(name), n, true
 		}
-		if checkQueue(w.name) != nil || seen[w.name] {
-			return nil, &ConfigError{"Queues", fmt.Sprintf("%q", spec),
-				fmt.Sprintf("must be different names of 1 to %d bytes of UTF-8 with commas between", maxKey)}
+		if checkQueue(w.Queue) != nil || seen[w.Queue] {
+			return nil, &ConfigError{Option: "Queues", Value: fmt.Sprintf("%q", spec),
+				Rule: fmt.Sprintf("must be different names of 1 to %d bytes of UTF-8 with commas between", backend.MaxKey)}
 		}
-		seen[w.name] = true
+		seen[w.Queue] = true
 		queues = append(queues, w)
 	}
 	if anyWeight {
 		for i := range queues {
-			queues[i].weight = max(queues[i].weight, 1)
+			queues[i].Weight = max(queues[i].Weight, 1)
 		}
 	}
 	return queues, nil
 }
 
 // draw is the order in which to look at queues this time, without the paused ones.
-func draw(queues []weighted, paused func(string) bool) (names []string) {
-	var left []weighted
+func draw(queues []backend.Weight, paused []string) (names []string) {
+	var left []backend.Weight
 	total := 0
 	for _, w := range queues {
-		if !paused(w.name) {
-			left, total = append(left, w), total+w.weight
+		if !slices.Contains(paused, w.Queue) && !slices.Contains(paused, "") {
+			left, total = append(left, w), total+w.Weight
 		}
 	}
 	for len(left) > 0 {
 		i := 0
 		if total > 0 {
-			for n := mrand.IntN(total); n >= left[i].weight; i++ {
-				n -= left[i].weight
+			for n := mrand.IntN(total); n >= left[i].Weight; i++ {
+				n -= left[i].Weight
 			}
 		}
-		names, total = append(names, left[i].name), total-left[i].weight
+		names, total = append(names, left[i].Queue), total-left[i].Weight
 		left = append(left[:i:i], left[i+1:]...)
 	}
 	return names
@@ -159,17 +149,17 @@ func (o *workerOptions) check() error {
 	case o.err != nil:
 		return o.err
 	case o.concurrency < 1:
-		return &ConfigError{"Concurrency", o.concurrency, "must be at least 1"}
+		return &ConfigError{Option: "Concurrency", Value: o.concurrency, Rule: "must be at least 1"}
 	case o.lease < 10*time.Millisecond:
-		return &ConfigError{"Lease", o.lease, "must be at least 10 ms"}
+		return &ConfigError{Option: "Lease", Value: o.lease, Rule: "must be at least 10 ms"}
 	case o.renew <= 0 || o.renew >= o.lease-margin(o.lease):
-		return &ConfigError{"RenewEvery", o.renew, fmt.Sprintf("must be positive and shorter than nine tenths of the lease of %s", o.lease)}
+		return &ConfigError{Option: "RenewEvery", Value: o.renew, Rule: fmt.Sprintf("must be positive and shorter than nine tenths of the lease of %s", o.lease)}
 	case o.poll <= 0:
-		return &ConfigError{"Poll", o.poll, "must be positive"}
+		return &ConfigError{Option: "Poll", Value: o.poll, Rule: "must be positive"}
 	case o.query <= 0:
-		return &ConfigError{"QueryTimeout", o.query, "must be positive"}
-	case o.unknown != Dead && o.unknown != Park:
-		return &ConfigError{"OnUnknown", int(o.unknown), "must be Dead or Park"}
+		return &ConfigError{Option: "QueryTimeout", Value: o.query, Rule: "must be positive"}
+	case o.unknown != UnknownDead && o.unknown != UnknownPark:
+		return &ConfigError{Option: "OnUnknown", Value: int(o.unknown), Rule: "must be UnknownDead or UnknownPark"}
 	}
 	return nil
 }
@@ -196,10 +186,4 @@ func newNonce() string {
 	var b [8]byte
 	rand.Read(b[:])
 	return hex.EncodeToString(b[:])
-}
-
-// owner is the worker that a token belongs to.
-func owner(token string) string {
-	name, _, _ := strings.Cut(token, ".")
-	return name
 }

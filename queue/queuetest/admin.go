@@ -62,7 +62,7 @@ var deaths = []behaviour{
 		assert.Equal(s, "2/2", progress[len(progress)-1])
 	}},
 	{"a replayed job has its id, its options and its key again", func(s *stage) {
-		id := s.push(envelope("plain", "a"), queue.Priority(3), queue.Tries(2), queue.Backoff(0), queue.Timeout(time.Second), queue.Unique("k", queue.Reject))
+		id := s.push(envelope("plain", "a"), queue.Priority(3), queue.Tries(2), queue.Backoff(0), queue.Timeout(time.Second), queue.Unique("k", queue.TakenReject))
 		s.drain(s.worker(s.q, always(job.Fail(errors.New("no")))))
 		require.NoError(s, s.q.Retry(s.Context(), s.failed()[0].ID))
 		info := s.inspect(id).Job
@@ -144,7 +144,7 @@ var controls = []behaviour{
 			<-ctx.Done()
 			cause <- context.Cause(ctx)
 			return job.Retry(ctx.Err())
-		}), queue.RunWith(&job.Runner{Logger: quiet, OnEvent: func(ev job.Event) { events <- ev }}))
+		}), queue.Runner(&job.Runner{Logger: quiet, OnEvent: func(ev job.Event) { events <- ev }}))
 		wait := s.start(func() error { return w.Work(s.Context(), 1) })
 		receive(s, began, "the job")
 		begin := time.Now()
@@ -176,7 +176,7 @@ var controls = []behaviour{
 					}
 					<-cancelled
 					return job.Success()
-				}), queue.RenewEvery(every), queue.RunWith(&job.Runner{Logger: quiet, OnEvent: func(ev job.Event) { events = append(events, ev) }}))
+				}), queue.RenewEvery(every), queue.Runner(&job.Runner{Logger: quiet, OnEvent: func(ev job.Event) { events = append(events, ev) }}))
 				wait := s.start(func() error { _, err := w.ProcessOne(s.Context()); return err })
 				receive(s, began, "the job")
 				require.NoError(s, s.q.Cancel(s.Context(), id))

@@ -39,7 +39,7 @@ var ends = []behaviour{
 			<-ctx.Done()
 			assert.Equal(s, queue.ErrInterrupted, context.Cause(ctx))
 			return job.Retry(ctx.Err())
-		}), queue.Grace(10*time.Millisecond), queue.RunWith(&job.Runner{Logger: quiet, OnEvent: func(ev job.Event) { events <- ev }}))
+		}), queue.Grace(10*time.Millisecond), queue.Runner(&job.Runner{Logger: quiet, OnEvent: func(ev job.Event) { events <- ev }}))
 		ctx, cancel := context.WithCancel(s.Context())
 		wait := s.start(func() error { return w.Work(ctx, 0) })
 		receive(s, began, "the job")

@@ -17,6 +17,7 @@ import (
 	"github.com/taskd-go/task/internal/sqlhook"
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
 var errFault = errors.New("injected fault")
@@ -31,22 +32,21 @@ func (s *stage) broken(hook func(ctx context.Context, statement string) error) *
 func (s *stage) hooked(before func(context.Context, *sqlhook.Call) error) *queue.Queue {
 	s.Helper()
 	db, read := hooked(s, s.db.SQL, before), hooked(s, s.db.Read, before)
-	q, err := queue.New(db, s.db.Dialect, queue.WithTables(s.db.Tables), queue.ReadFrom(read),
-		queue.Clock("(SELECT ms FROM "+s.clock+")"), queue.WithLogger(quiet))
-	require.NoError(s, err)
-	return q
+	return s.over(db, sqlqueue.WithReader(read), s.withClock())
 }
 
 // deadlock is the error of a statement that the database gave up for another.
-func deadlock(d queue.Dialect) error {
+func deadlock(d sqlqueue.Dialect) error {
 	switch d {
-	case queue.PostgreSQL:
+	case sqlqueue.PostgreSQL:
 		return stateError("40P01")
-	case queue.MySQL:
+	case sqlqueue.MySQL:
 		return errors.New("Error 1213 (40001): Deadlock found when trying to get lock; try restarting transaction")
 	}
 	return errors.New("database is locked (5) (SQLITE_BUSY)")
 }
+
+func retriesOf(q *queue.Queue) int64 { return q.Backend().(*sqlqueue.Store).Retries() }
 
 type stateError string
 
@@ -287,7 +287,7 @@ var faults = []behaviour{
 			w := s.worker(own, scriptedHandlers, queue.Concurrency(8))
 			all.Go(func() {
 				s.drain(w)
-				retries.Add(own.Retries())
+				retries.Add(retriesOf(own))
 			})
 		}
 		all.Wait()
@@ -315,7 +315,7 @@ var faults = []behaviour{
 		assert.Equal(s, 2, s.drain(s.worker(q, []job.Handler{r.handler()})))
 		assert.Len(s, r.take(), 2)
 		s.mustBeEmpty()
-		assert.EqualValues(s, 2, q.Retries())
+		assert.EqualValues(s, 2, retriesOf(q))
 	}},
 	{"jobs that failed together come back apart_Row45", func(s *stage) {
 		const jobs = 100
@@ -347,8 +347,7 @@ var faults = []behaviour{
 				notified[fmt.Sprint(args[len(args)-1].Value)]++
 			}
 		})
-		q, err := queue.New(db, s.db.Dialect, queue.WithTables(s.db.Tables), queue.NotifyOn(s.db.Channel))
-		require.NoError(s, err)
+		q := s.over(db, sqlqueue.WithNotify(s.db.Channel))
 		begin := time.Now()
 		for i := range 300 {
 			_, err := q.PushEnvelope(s.Context(), envelope("plain", "a"), queue.On(fmt.Sprintf("q%d", i%3)))
@@ -367,22 +366,22 @@ var faults = []behaviour{
 		ctx, stop := context.WithCancel(s.Context())
 		wait := s.start(func() error { return s.db.Waker.Wait(ctx, func(queue string) { told <- queue }) })
 		assert.Empty(s, receive(s, told, "the first wake-up"))
-		q := s.open(queue.NotifyOn(s.db.Channel))
+		q := s.open(sqlqueue.WithNotify(s.db.Channel))
 		tx, err := s.db.SQL.BeginTx(s.Context(), nil)
 		require.NoError(s, err)
 		defer tx.Rollback()
-		_, err = q.PushEnvelopeTx(s.Context(), tx, envelope("plain", "a"), queue.On("committed late"))
+		_, err = q.PushEnvelope(s.Context(), envelope("plain", "a"), queue.On("committed late"), sqlqueue.In(tx))
 		require.NoError(s, err)
 		_, err = q.PushEnvelope(s.Context(), envelope("plain", "a"), queue.On("committed late"))
 		require.NoError(s, err)
 		assert.Equal(s, "committed late", receive(s, told, "the announcement"))
 
 		unique := func(key string) string {
-			id, err := q.PushEnvelope(s.Context(), envelope("plain", "a"), queue.On("unique"), queue.Unique(key, queue.Existing))
+			id, err := q.PushEnvelope(s.Context(), envelope("plain", "a"), queue.On("unique"), queue.Unique(key, queue.TakenExisting))
 			require.NoError(s, err)
 			return id
 		}
-		_, err = s.q.PushEnvelope(s.Context(), envelope("plain", "a"), queue.Unique("taken", queue.Reject))
+		_, err = s.q.PushEnvelope(s.Context(), envelope("plain", "a"), queue.Unique("taken", queue.TakenReject))
 		require.NoError(s, err)
 		unique("taken")
 		unique("free")

@@ -63,7 +63,7 @@ var leases = []behaviour{
 			p.leave()
 			s.advance(time.Hour)
 		}
-		w := s.worker(s.q, scriptedHandlers, queue.RunWith(&job.Runner{Logger: quiet, OnEvent: func(ev job.Event) { events = append(events, ev) }}))
+		w := s.worker(s.q, scriptedHandlers, queue.Runner(&job.Runner{Logger: quiet, OnEvent: func(ev job.Event) { events = append(events, ev) }}))
 		assert.Zero(s, s.drain(w))
 		f := s.failed()[0]
 		assert.Equal(s, job.ReasonCrashed, f.Reason)
@@ -196,7 +196,7 @@ var leases = []behaviour{
 		var requeued atomic.Int64
 		var all sync.WaitGroup
 		for range 4 {
-			w := s.worker(s.open(), nil, queue.Queues("elsewhere"), queue.RunWith(&job.Runner{Logger: quiet, OnEvent: func(ev job.Event) {
+			w := s.worker(s.open(), nil, queue.Queues("elsewhere"), queue.Runner(&job.Runner{Logger: quiet, OnEvent: func(ev job.Event) {
 				if ev.Kind == job.EventRequeued {
 					requeued.Add(1)
 				}

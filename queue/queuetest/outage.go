@@ -68,7 +68,7 @@ var outages = []behaviour{
 				return job.Retry(errors.New("no"))
 			}
 			return job.Success()
-		}), queue.Lease(lease), queue.RunWith(&job.Runner{Logger: quiet, OnEvent: func(ev job.Event) {
+		}), queue.Lease(lease), queue.Runner(&job.Runner{Logger: quiet, OnEvent: func(ev job.Event) {
 			if ev.Kind == job.EventUnsettled {
 				unsettled.Add(1)
 			}

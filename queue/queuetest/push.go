@@ -13,6 +13,7 @@ import (
 
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
 var pushes = []behaviour{
@@ -29,7 +30,7 @@ var pushes = []behaviour{
 	}},
 	{"a row holds what the options say", func(s *stage) {
 		id := s.push(envelope("plain", "a"), queue.On("q"), queue.Priority(2), queue.Delay(1500*time.Microsecond), queue.Tries(7),
-			queue.Backoff(3*time.Second), queue.Timeout(-1), queue.Unique("k", queue.Reject))
+			queue.Backoff(3*time.Second), queue.Timeout(-1), queue.Unique("k", queue.TakenReject))
 		info := s.inspect(id).Job
 		require.NotNil(s, info)
 		assert.Equal(s, "q", info.Queue)
@@ -89,14 +90,14 @@ var pushes = []behaviour{
 		tx, err := s.db.SQL.BeginTx(s.Context(), nil)
 		require.NoError(s, err)
 		defer tx.Rollback()
-		id, err := s.q.PushTx(s.Context(), tx, sc.job("A"))
+		id, err := s.q.Push(s.Context(), sc.job("A"), sqlqueue.In(tx))
 		require.NoError(s, err)
-		_, err = s.q.PushEnvelopeTx(s.Context(), tx, envelope("plain", "B"))
+		_, err = s.q.PushEnvelope(s.Context(), envelope("plain", "B"), sqlqueue.In(tx))
 		require.NoError(s, err)
-		_, err = s.q.PushManyTx(s.Context(), tx, []queue.Job{sc.job("C")})
+		_, err = s.q.PushMany(s.Context(), []queue.Job{sc.job("C")}, sqlqueue.In(tx))
 		require.NoError(s, err)
 		assert.Zero(s, s.counts("").Size())
-		if s.db.Dialect != queue.SQLite { // whose one writing connection the transaction has
+		if s.db.Dialect != sqlqueue.SQLite { // whose one writing connection the transaction has
 			assert.Zero(s, s.drain(s.worker(s.q, scriptedHandlers)))
 		}
 		require.NoError(s, tx.Commit())
@@ -106,11 +107,11 @@ var pushes = []behaviour{
 	{"a rollback leaves nothing, the unique key too_Row35", func(s *stage) {
 		tx, err := s.db.SQL.BeginTx(s.Context(), nil)
 		require.NoError(s, err)
-		_, err = s.q.PushEnvelopeTx(s.Context(), tx, envelope("plain", "A"), queue.Unique("k", queue.Reject))
+		_, err = s.q.PushEnvelope(s.Context(), envelope("plain", "A"), queue.Unique("k", queue.TakenReject), sqlqueue.In(tx))
 		require.NoError(s, err)
 		require.NoError(s, tx.Rollback())
 		s.mustBeEmpty()
-		s.push(envelope("plain", "B"), queue.Unique("k", queue.Reject))
+		s.push(envelope("plain", "B"), queue.Unique("k", queue.TakenReject))
 	}},
 	{"PushMany returns the ids in the order of the jobs_Row59", func(s *stage) {
 		sc := newScript(s, &script{})
@@ -181,7 +182,7 @@ var pushes = []behaviour{
 		_, err = q.PushMany(s.Context(), slices.Repeat([]queue.Job{sc.job("A")}, 600)) // more than one statement's worth
 		require.ErrorIs(s, err, errFault)
 		s.mustBeEmpty()
-		_, err = s.q.PushMany(s.Context(), []queue.Job{sc.job("A")}, queue.Unique("k", queue.Reject))
+		_, err = s.q.PushMany(s.Context(), []queue.Job{sc.job("A")}, queue.Unique("k", queue.TakenReject))
 		require.Error(s, err)
 		ids, err := s.q.PushMany(s.Context(), nil)
 		require.NoError(s, err)
@@ -191,8 +192,8 @@ var pushes = []behaviour{
 		for name, opt := range map[string]queue.PushOption{
 			"priority": queue.Priority(4), "negative priority": queue.Priority(-1), "no queue": queue.On(""),
 			"a long queue": queue.On(strings.Repeat("q", 192)), "a queue of no text": queue.On("\xff"), "a queue with NUL": queue.On("a\x00"),
-			"a key of no text": queue.Unique("\xff", queue.Reject), "no key": queue.Unique("", queue.Reject),
-			"a long key": queue.Unique(strings.Repeat("k", 192), queue.Reject), "no rule": queue.Unique("k", 9),
+			"a key of no text": queue.Unique("\xff", queue.TakenReject), "no key": queue.Unique("", queue.TakenReject),
+			"a long key": queue.Unique(strings.Repeat("k", 192), queue.TakenReject), "no rule": queue.Unique("k", 9),
 		} {
 			_, err := s.q.PushEnvelope(s.Context(), envelope("plain", "a"), opt)
 			var config *queue.ConfigError
@@ -202,11 +203,11 @@ var pushes = []behaviour{
 		_, err := s.q.PushEnvelope(s.Context(), envelope("\xff", "a"))
 		assert.ErrorAs(s, err, &config, "a type of no text")
 		assert.ErrorAs(s, s.q.Pause(s.Context(), "\xff"), &config)
-		_, err = s.q.PushEnvelopeTx(s.Context(), nil, envelope("plain", "a"))
+		_, err = s.q.PushEnvelope(s.Context(), envelope("plain", "a"), sqlqueue.In(nil))
 		assert.ErrorAs(s, err, &config, "no transaction")
-		_, err = s.q.PushTx(s.Context(), nil, typed{"plain"})
+		_, err = s.q.Push(s.Context(), typed{"plain"}, sqlqueue.In(nil))
 		assert.ErrorAs(s, err, &config, "no transaction")
-		_, err = s.q.PushManyTx(s.Context(), nil, []queue.Job{typed{"plain"}})
+		_, err = s.q.PushMany(s.Context(), []queue.Job{typed{"plain"}}, sqlqueue.In(nil))
 		assert.ErrorAs(s, err, &config, "no transaction")
 		_, err = s.q.PushEnvelope(s.Context(), job.Envelope{})
 		var decode *job.DecodeError
@@ -214,13 +215,12 @@ var pushes = []behaviour{
 		s.mustBeEmpty()
 	}},
 	{"a database without the tables says so", func(s *stage) {
-		q, err := queue.New(s.db.SQL, s.db.Dialect, queue.WithTables(queue.Tables{Prefix: s.db.Tables.Prefix + "none_"}))
-		require.NoError(s, err)
-		_, err = q.PushEnvelope(s.Context(), envelope("plain", "a"))
-		require.ErrorIs(s, err, queue.ErrSchema)
+		q := s.over(s.db.SQL, sqlqueue.WithTables(sqlqueue.Tables{Prefix: s.db.Tables.Prefix + "none_"}))
+		_, err := q.PushEnvelope(s.Context(), envelope("plain", "a"))
+		require.ErrorIs(s, err, sqlqueue.ErrSchema)
 		assert.ErrorContains(s, err, "taskd queue migrate")
 		_, err = q.Counts(s.Context(), "")
-		assert.ErrorIs(s, err, queue.ErrSchema)
-		assert.ErrorIs(s, s.worker(q, nil).Work(s.Context(), 0), queue.ErrSchema)
+		assert.ErrorIs(s, err, sqlqueue.ErrSchema)
+		assert.ErrorIs(s, s.worker(q, nil).Work(s.Context(), 0), sqlqueue.ErrSchema)
 	}},
 }

@@ -13,14 +13,15 @@ import (
 
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
 // A Database is where the tests run: with the queue's tables in it, and nothing in those.
 type Database struct {
 	SQL     *sql.DB
 	Read    *sql.DB // nil: SQL
-	Dialect queue.Dialect
-	Tables  queue.Tables
+	Dialect sqlqueue.Dialect
+	Tables  sqlqueue.Tables
 	Waker   queue.Waker // nil: none
 	Channel string      // for queue.NotifyOn; "": none
 }
@@ -95,24 +96,27 @@ func (s *stage) clear() {
 }
 
 // open is a queue of its own on the stage's database and clock, as another process would have one.
-func (s *stage) open(opts ...queue.Option) *queue.Queue {
+func (s *stage) open(opts ...sqlqueue.Option) *queue.Queue {
 	s.Helper()
-	own := []queue.Option{
-		queue.WithTables(s.db.Tables), queue.ReadFrom(s.db.Read), queue.Clock("(SELECT ms FROM " + s.clock + ")"),
-		queue.WithLogger(quiet),
-	}
-	q, err := queue.New(s.db.SQL, s.db.Dialect, append(own, opts...)...)
+	return s.over(s.db.SQL, append([]sqlqueue.Option{sqlqueue.WithReader(s.db.Read), s.withClock()}, opts...)...)
+}
+
+func (s *stage) withClock() sqlqueue.Option {
+	return sqlqueue.WithClock("(SELECT ms FROM " + s.clock + ")")
+}
+
+// over is a queue in the stage's tables over a pool of connections.
+func (s *stage) over(db *sql.DB, opts ...sqlqueue.Option) *queue.Queue {
+	s.Helper()
+	store, err := sqlqueue.New(db, s.db.Dialect, append([]sqlqueue.Option{sqlqueue.WithTables(s.db.Tables)}, opts...)...)
 	require.NoError(s, err)
-	return q
+	return queue.New(store, queue.Logger(quiet))
 }
 
 // real is a queue on the database's own clock.
-func (s *stage) real(opts ...queue.Option) *queue.Queue {
+func (s *stage) real(opts ...sqlqueue.Option) *queue.Queue {
 	s.Helper()
-	own := []queue.Option{queue.WithTables(s.db.Tables), queue.ReadFrom(s.db.Read), queue.WithLogger(quiet)}
-	q, err := queue.New(s.db.SQL, s.db.Dialect, append(own, opts...)...)
-	require.NoError(s, err)
-	return q
+	return s.over(s.db.SQL, append([]sqlqueue.Option{sqlqueue.WithReader(s.db.Read)}, opts...)...)
 }
 
 // at moves the clock to a second.
@@ -132,7 +136,7 @@ func (s *stage) worker(q *queue.Queue, handlers []job.Handler, opts ...queue.Wor
 	s.Helper()
 	reg, err := job.NewRegistry(handlers...)
 	require.NoError(s, err)
-	own := []queue.WorkerOption{queue.Poll(10 * time.Millisecond), queue.RunWith(&job.Runner{Logger: quiet})}
+	own := []queue.WorkerOption{queue.Poll(10 * time.Millisecond), queue.Runner(&job.Runner{Logger: quiet})}
 	return queue.NewWorker(q, reg, append(own, opts...)...)
 }
 
@@ -235,7 +239,7 @@ func (s *stage) int(query string, args ...any) (n int64) {
 
 // place is the n-th placeholder of the stage's database.
 func (s *stage) place(n int) string {
-	if s.db.Dialect == queue.PostgreSQL {
+	if s.db.Dialect == sqlqueue.PostgreSQL {
 		return fmt.Sprintf("$%d", n)
 	}
 	return "?"

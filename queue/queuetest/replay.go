@@ -11,6 +11,7 @@ import (
 
 	"github.com/taskd-go/task/internal/sqlhook"
 	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
 // bad is the name of jobs that a database of refusing does not take back.
@@ -102,7 +103,7 @@ var replays = []behaviour{
 		}
 	}},
 	{"letters that are too large for a server together go back, and one that is too large alone stays", func(s *stage) {
-		if s.db.Dialect != queue.MySQL {
+		if s.db.Dialect != sqlqueue.MySQL {
 			s.Skip("this database takes more at once than a test should need")
 		}
 		ids := s.dead("a", "b", "c", "d", "e")

@@ -66,7 +66,7 @@ func playSync(s *stage) {
 			require.NotNil(t, told[c.Name], "the suite has no test for this case")
 			reg, err := job.NewRegistry(scriptedHandlers...)
 			require.NoError(t, err)
-			told[c.Name](s.sub(t), queue.NewSync(reg, queue.WithLogger(quiet)))
+			told[c.Name](s.sub(t), queue.NewSync(reg, queue.Logger(quiet)))
 		})
 	}
 }

@@ -130,7 +130,7 @@ func (s *stage) puppet(opts ...queue.WorkerOption) *puppet {
 	reg, _ := job.NewRegistry(scriptedHandlers...)
 	own := []queue.WorkerOption{
 		queue.Lease(300 * time.Second),
-		queue.RunWith(&job.Runner{Logger: quiet, OnEvent: func(ev job.Event) { p.events <- ev }}),
+		queue.Runner(&job.Runner{Logger: quiet, OnEvent: func(ev job.Event) { p.events <- ev }}),
 	}
 	p.w = queue.NewWorker(s.open(), reg, append(own, opts...)...)
 	return p

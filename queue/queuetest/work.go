@@ -14,6 +14,7 @@ import (
 
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
 // answers handles jobs of the type "plain" with what the function says.
@@ -107,7 +108,7 @@ var works = []behaviour{
 	}},
 	{"the worker's own policy is a limit too", func(s *stage) {
 		s.push(envelope("plain", "a"), queue.Tries(9), queue.Backoff(0))
-		w := s.worker(s.q, always(job.Retry(errors.New("no"))), queue.RunWith(&job.Runner{Logger: quiet, Policy: job.RetryPolicy{MaxAttempts: 3, Multiplier: 1}}))
+		w := s.worker(s.q, always(job.Retry(errors.New("no"))), queue.Runner(&job.Runner{Logger: quiet, Policy: job.RetryPolicy{MaxAttempts: 3, Multiplier: 1}}))
 		assert.Equal(s, 3, s.drain(w))
 		assert.Len(s, s.failed(), 1)
 	}},
@@ -142,7 +143,7 @@ var works = []behaviour{
 						left <- time.Until(deadline)
 					}
 					return job.Success()
-				}), queue.RunWith(&job.Runner{Logger: quiet, Timeout: c.worker})))
+				}), queue.Runner(&job.Runner{Logger: quiet, Timeout: c.worker})))
 				got := receive(s, left, "the deadline")
 				assert.LessOrEqual(s, got, c.want)
 				assert.Equal(s, c.want > 0, got > 0)
@@ -169,7 +170,7 @@ var works = []behaviour{
 				sc.handle = func(ctx context.Context, _ string) error { return handle(ctx, abandoned) }
 				id := s.pushJob(sc.job("A"), queue.Timeout(10*time.Millisecond), queue.Backoff(time.Hour))
 				for n := 1; n <= 3; n++ {
-					w := s.worker(s.q, scriptedHandlers, queue.RunWith(&job.Runner{Logger: quiet, OnEvent: func(ev job.Event) {
+					w := s.worker(s.q, scriptedHandlers, queue.Runner(&job.Runner{Logger: quiet, OnEvent: func(ev job.Event) {
 						if ev.Kind == job.EventAbandoned {
 							abandoned <- struct{}{}
 						}
@@ -208,7 +209,7 @@ var works = []behaviour{
 	}},
 	{"a job of an unknown type is dead, or parked without an attempt_Row73", func(s *stage) {
 		id := s.push(envelope("nobody", "a"), queue.Backoff(3*time.Second))
-		park := s.worker(s.q, nil, queue.OnUnknown(queue.Park))
+		park := s.worker(s.q, nil, queue.OnUnknown(queue.UnknownPark))
 		assert.Equal(s, 1, s.drain(park))
 		info := s.inspect(id).Job
 		assert.Zero(s, info.Attempts)
@@ -302,7 +303,7 @@ var works = []behaviour{
 		w := s.worker(s.open(), []job.Handler{r.handler()}, queue.Poll(time.Hour), queue.WakeBy(s.db.Waker))
 		ctx, cancel := context.WithCancel(s.Context())
 		wait := s.start(func() error { return w.Work(ctx, 0) })
-		other := s.open(queue.NotifyOn(s.db.Channel))
+		other := s.open(sqlqueue.WithNotify(s.db.Channel))
 		for range 3 {
 			_, err := other.PushEnvelope(s.Context(), envelope("plain", "a"))
 			require.NoError(s, err)

@@ -77,7 +77,7 @@ func playWorkerRules(s *stage) {
 			s := s.sub(t)
 			require.NotNil(s, uniqueTold[c.Name], "the suite has no test for this case")
 			push := func(jobType, key string) string {
-				return s.push(envelope(jobType, "a"), queue.Unique(key, queue.Existing))
+				return s.push(envelope(jobType, "a"), queue.Unique(key, queue.TakenExisting))
 			}
 			uniqueTold[c.Name](s, push("plain", "k"), push)
 		})
@@ -87,7 +87,7 @@ func playWorkerRules(s *stage) {
 			require.NotNil(t, syncTold[c.Name], "the suite has no test for this case")
 			reg, err := job.NewRegistry(scriptedHandlers...)
 			require.NoError(t, err)
-			syncTold[c.Name](s.sub(t), queue.NewSync(reg, queue.WithLogger(quiet)))
+			syncTold[c.Name](s.sub(t), queue.NewSync(reg, queue.Logger(quiet)))
 		})
 	}
 }
@@ -271,7 +271,7 @@ var uniqueTold = map[string]func(s *stage, first string, push func(jobType, key 
 		for range 2 {
 			q := s.open()
 			go func() {
-				id, err := q.PushEnvelope(s.Context(), envelope("plain", "a"), queue.Unique("both", queue.Existing))
+				id, err := q.PushEnvelope(s.Context(), envelope("plain", "a"), queue.Unique("both", queue.TakenExisting))
 				assert.NoError(s, err)
 				ids <- id
 			}()

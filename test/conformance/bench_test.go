@@ -12,6 +12,7 @@ import (
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
 	"github.com/taskd-go/task/queue/queuetest"
+	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
 // The databases' durability is that of their openers' defaults: SQLite with synchronous=NORMAL, PostgreSQL and
@@ -23,18 +24,12 @@ func (nothing) JobType() string              { return "nothing" }
 func (nothing) Handle(context.Context) error { return nil }
 
 func benchQueue(b *testing.B, db queuetest.Database) *queue.Queue {
-	opts := []queue.Option{queue.WithTables(db.Tables), queue.NotifyOn(db.Channel)}
-	if db.Read != nil {
-		opts = append(opts, queue.ReadFrom(db.Read))
-	}
-	q, err := queue.New(db.SQL, db.Dialect, opts...)
-	require.NoError(b, err)
-	return q
+	return openQueue(b, db, sqlqueue.WithNotify(db.Channel))
 }
 
 func benchWorker(q *queue.Queue, concurrency int, opts ...queue.WorkerOption) *queue.Worker {
 	reg, _ := job.NewRegistry(queue.HandlerFor[nothing]())
-	quiet := queue.RunWith(&job.Runner{Logger: slog.New(slog.DiscardHandler)})
+	quiet := queue.Runner(&job.Runner{Logger: slog.New(slog.DiscardHandler)})
 	return queue.NewWorker(q, reg, append(opts, queue.Concurrency(concurrency), quiet)...)
 }
 
@@ -60,7 +55,7 @@ func BenchmarkPushNotify(b *testing.B) {
 	db := openPostgreSQL(b)
 	for name, channel := range map[string]string{"off": "", "on": db.Channel} {
 		b.Run(name, func(b *testing.B) {
-			q := openQueue(b, db, queue.NotifyOn(channel))
+			q := openQueue(b, db, sqlqueue.WithNotify(channel))
 			b.SetParallelism(4)
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {

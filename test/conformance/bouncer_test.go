@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/taskd-go/task/queue"
 	"github.com/taskd-go/task/queue/queuetest"
+	"github.com/taskd-go/task/queue/sqlqueue"
 	"github.com/taskd-go/task/queue/sqlqueue/postgres"
 )
 
@@ -27,7 +27,7 @@ func TestThroughPgBouncer_Row54(t *testing.T) {
 	db, err := postgres.Open(t.Context(), dsn)
 	require.NoError(t, err)
 	t.Cleanup(func() { db.Close() })
-	queuetest.Run(t, queuetest.Database{SQL: db.SQL, Dialect: queue.PostgreSQL, Tables: direct.Tables})
+	queuetest.Run(t, queuetest.Database{SQL: db.SQL, Dialect: sqlqueue.PostgreSQL, Tables: direct.Tables})
 }
 
 // pgBouncer starts one in front of the tests' server and returns how to connect through it.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/taskd-go/task/queue"
 	"github.com/taskd-go/task/queue/queuetest"
+	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
 // Indexes grow without end. Here those of the jobs are at most three times what the live rows need.
@@ -41,7 +42,7 @@ func TestIndexesStaySmall_Row50(t *testing.T) {
 // vacuums does what PostgreSQL's own autovacuum does once a minute, where a server has it off or a test is over before.
 func vacuums(t *testing.T, db queuetest.Database) func() {
 	t.Helper()
-	if db.Dialect != queue.PostgreSQL {
+	if db.Dialect != sqlqueue.PostgreSQL {
 		return nil
 	}
 	var auto string
@@ -61,8 +62,8 @@ func vacuums(t *testing.T, db queuetest.Database) func() {
 
 // Nothing searches payloads, so no index has them.
 func TestNoIndexHasThePayload_Row50(t *testing.T) {
-	for _, d := range []queue.Dialect{queue.SQLite, queue.PostgreSQL, queue.MySQL} {
-		text, err := fs.ReadFile(queue.Migrations(d, queue.Tables{}), "00001_queue.sql")
+	for _, d := range []sqlqueue.Dialect{sqlqueue.SQLite, sqlqueue.PostgreSQL, sqlqueue.MySQL} {
+		text, err := fs.ReadFile(sqlqueue.Migrations(d, sqlqueue.Tables{}), "00001_queue.sql")
 		require.NoError(t, err)
 		indexes := regexp.MustCompile(`(?m)^.*\b(INDEX|KEY)\b.*$`).FindAllString(string(text), -1)
 		require.NotEmpty(t, indexes)
@@ -78,7 +79,7 @@ func TestLongTransactionDelaysNoJob_Row51(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
 			db := d.open(t)
-			if db.Dialect == queue.PostgreSQL {
+			if db.Dialect == sqlqueue.PostgreSQL {
 				var options string
 				row := db.SQL.QueryRowContext(t.Context(), "SELECT reloptions::text FROM pg_class WHERE oid = '"+db.Tables.Prefix+"jobs'::regclass")
 				require.NoError(t, row.Scan(&options))
@@ -94,7 +95,7 @@ func TestLongTransactionDelaysNoJob_Row51(t *testing.T) {
 				release := holdSnapshot(t, db)
 				during := rate()
 				release()
-				if db.Dialect == queue.PostgreSQL {
+				if db.Dialect == sqlqueue.PostgreSQL {
 					run(t, db, "VACUUM "+db.Tables.Prefix+"jobs")
 				}
 				t.Logf("jobs a second: %.0f before, %.0f during, %.0f after a long transaction", before, during, rate())
@@ -112,7 +113,7 @@ func TestLongTransactionDelaysNoJob_Row51(t *testing.T) {
 func holdSnapshot(t *testing.T, db queuetest.Database) (release func()) {
 	t.Helper()
 	from, opts := db.SQL, &sql.TxOptions{Isolation: sql.LevelRepeatableRead}
-	if db.Dialect == queue.SQLite {
+	if db.Dialect == sqlqueue.SQLite {
 		from, opts = db.Read, nil
 	}
 	tx, err := from.BeginTx(t.Context(), opts)
@@ -144,13 +145,13 @@ func churn(t *testing.T, db queuetest.Database, n int, between func()) time.Dura
 func indexSize(t *testing.T, db queuetest.Database) (bytes int64) {
 	t.Helper()
 	jobs := db.Tables.Prefix + "jobs"
-	statement := map[queue.Dialect]string{
-		queue.SQLite:     "SELECT SUM(pgsize) FROM dbstat WHERE name IN (SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = '%s')",
-		queue.PostgreSQL: "SELECT pg_indexes_size('%s')",
-		queue.MySQL: "SELECT CAST(SUM(stat_value) * @@innodb_page_size AS SIGNED) FROM mysql.innodb_index_stats WHERE database_name = DATABASE() AND table_name = '%s' " +
+	statement := map[sqlqueue.Dialect]string{
+		sqlqueue.SQLite:     "SELECT SUM(pgsize) FROM dbstat WHERE name IN (SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = '%s')",
+		sqlqueue.PostgreSQL: "SELECT pg_indexes_size('%s')",
+		sqlqueue.MySQL: "SELECT CAST(SUM(stat_value) * @@innodb_page_size AS SIGNED) FROM mysql.innodb_index_stats WHERE database_name = DATABASE() AND table_name = '%s' " +
 			"AND stat_name = 'size' AND index_name <> 'PRIMARY'",
 	}[db.Dialect]
-	if db.Dialect == queue.MySQL {
+	if db.Dialect == sqlqueue.MySQL {
 		run(t, db, "ANALYZE TABLE "+jobs)
 	}
 	require.NoError(t, db.SQL.QueryRowContext(t.Context(), fmt.Sprintf(statement, jobs)).Scan(&bytes))

@@ -16,6 +16,7 @@ import (
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
 	"github.com/taskd-go/task/queue/queuetest"
+	"github.com/taskd-go/task/queue/sqlqueue"
 	"github.com/taskd-go/task/queue/sqlqueue/sqlite"
 )
 
@@ -154,8 +155,7 @@ func TestTwoClaimsHaveOneOwner(t *testing.T) {
 					t.Cleanup(func() { other.Close() })
 					session = other.Write
 				}
-				q, err := queue.New(db.SQL, db.Dialect, queue.WithTables(db.Tables))
-				require.NoError(t, err)
+				q := queueOver(t, db.SQL, db)
 				id, err := q.PushEnvelope(t.Context(), job.Envelope{JobType: "a", Payload: []byte("{}"), MaxAttempts: 5})
 				require.NoError(t, err)
 
@@ -177,7 +177,7 @@ func TestTwoClaimsHaveOneOwner(t *testing.T) {
 				if commit {
 					end = tx.Commit
 				}
-				if db.Dialect == queue.SQLite {
+				if db.Dialect == sqlqueue.SQLite {
 					second := make(chan bool, 1)
 					go func() { second <- look() }()
 					require.NoError(t, end())
@@ -186,7 +186,7 @@ func TestTwoClaimsHaveOneOwner(t *testing.T) {
 				}
 				assert.False(t, look(), "it is locked, and nobody waits")
 				require.NoError(t, end())
-				if db.Dialect != queue.MySQL { // where the statement only locks, and another one writes
+				if db.Dialect != sqlqueue.MySQL { // where the statement only locks, and another one writes
 					assert.Equal(t, !commit, look())
 				}
 			})
@@ -199,7 +199,7 @@ func TestTwoClaimsHaveOneOwner(t *testing.T) {
 func claimOf(t *testing.T, db queuetest.Database) (statement string, args []any) {
 	t.Helper()
 	spied := queuetest.Spy(t, db.SQL, func(sent string, named []driver.NamedValue) {
-		if statement != "" || !strings.Contains(sent, "SKIP LOCKED") && !(db.Dialect == queue.SQLite && strings.Contains(sent, "reserved_token = ")) {
+		if statement != "" || !strings.Contains(sent, "SKIP LOCKED") && !(db.Dialect == sqlqueue.SQLite && strings.Contains(sent, "reserved_token = ")) {
 			return
 		}
 		statement = sent
@@ -207,8 +207,7 @@ func claimOf(t *testing.T, db queuetest.Database) (statement string, args []any)
 			args = append(args, a.Value)
 		}
 	})
-	q, err := queue.New(spied, db.Dialect, queue.WithTables(db.Tables))
-	require.NoError(t, err)
+	q := queueOver(t, spied, db)
 	id, err := q.PushEnvelope(t.Context(), job.Envelope{JobType: "a", Payload: []byte("{}"), MaxAttempts: 5})
 	require.NoError(t, err)
 	reg, err := job.NewRegistry(job.Func("a", func(context.Context, job.Envelope) job.Result { return job.Success() }))

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/taskd-go/task/queue"
 	"github.com/taskd-go/task/queue/queuetest"
+	"github.com/taskd-go/task/queue/sqlqueue"
 	"github.com/taskd-go/task/queue/sqlqueue/migrate"
 	"github.com/taskd-go/task/queue/sqlqueue/mysql"
 	"github.com/taskd-go/task/queue/sqlqueue/postgres"
@@ -33,7 +33,9 @@ func openSQLite(t testing.TB) queuetest.Database {
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "queue.db"), sqlite.Normal)
 	require.NoError(t, err)
 	t.Cleanup(func() { db.Close() })
-	return migrated(t, queuetest.Database{SQL: db.Write, Read: db.Read, Dialect: queue.SQLite, Waker: db.Waker()})
+	store, err := db.Store()
+	require.NoError(t, err)
+	return migrated(t, queuetest.Database{SQL: db.Write, Read: db.Read, Dialect: sqlqueue.SQLite, Waker: store})
 }
 
 func openPostgreSQL(t testing.TB) queuetest.Database {
@@ -44,9 +46,11 @@ func openPostgreSQL(t testing.TB) queuetest.Database {
 		t.Skipf("NOT TESTED on PostgreSQL, which does not answer (.ci/services postgres starts it): %v", err)
 	}
 	t.Cleanup(func() { db.Close() })
-	tables := queue.Tables{Prefix: prefix()}
+	tables := sqlqueue.Tables{Prefix: prefix()}
+	store, err := db.Store(tables)
+	require.NoError(t, err)
 	return migrated(t, queuetest.Database{
-		SQL: db.SQL, Dialect: queue.PostgreSQL, Tables: tables, Waker: db.Waker(tables), Channel: postgres.Channel(tables),
+		SQL: db.SQL, Dialect: sqlqueue.PostgreSQL, Tables: tables, Waker: store, Channel: postgres.Channel(tables),
 	})
 }
 
@@ -58,7 +62,7 @@ func openMySQL(t testing.TB) queuetest.Database {
 		t.Skipf("NOT TESTED on MySQL or MariaDB, which does not answer (.ci/services mariadb starts it): %v", err)
 	}
 	t.Cleanup(func() { db.Close() })
-	return migrated(t, queuetest.Database{SQL: db, Dialect: queue.MySQL, Tables: queue.Tables{Prefix: prefix()}})
+	return migrated(t, queuetest.Database{SQL: db, Dialect: sqlqueue.MySQL, Tables: sqlqueue.Tables{Prefix: prefix()}})
 }
 
 func postgresDSN() string {

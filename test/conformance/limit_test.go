@@ -88,7 +88,7 @@ func workFor(ctx context.Context, q *queue.Queue, layers ...job.Middleware) erro
 		return err
 	}
 	w := queue.NewWorker(q, reg, queue.Concurrency(int(first)),
-		queue.RunWith(&job.Runner{Middleware: layers, Logger: slog.New(slog.DiscardHandler)}))
+		queue.Runner(&job.Runner{Middleware: layers, Logger: slog.New(slog.DiscardHandler)}))
 	err = w.Work(ctx, 0)
 	fmt.Println(ran.Load())
 	return err

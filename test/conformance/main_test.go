@@ -16,6 +16,7 @@ import (
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
 	"github.com/taskd-go/task/queue/queuetest"
+	"github.com/taskd-go/task/queue/sqlqueue"
 	"github.com/taskd-go/task/queue/sqlqueue/mysql"
 	"github.com/taskd-go/task/queue/sqlqueue/postgres"
 	"github.com/taskd-go/task/queue/sqlqueue/sqlite"
@@ -50,36 +51,42 @@ func TestMain(m *testing.M) {
 }
 
 func play(ctx context.Context, role func(context.Context, *queue.Queue) error) error {
-	tables := queue.Tables{Prefix: os.Getenv(childPrefix)}
+	tables := sqlqueue.Tables{Prefix: os.Getenv(childPrefix)}
 	var q *queue.Queue
 	switch dialect := os.Getenv(childDialect); dialect {
-	case queue.SQLite.String():
+	case sqlqueue.SQLite.String():
 		db, err := sqlite.Open(ctx, os.Getenv(childFile), sqlite.Normal)
 		if err != nil {
 			return err
 		}
 		defer db.Close()
-		if q, err = db.Queue(queue.WithTables(tables)); err != nil {
+		store, err := db.Store(sqlqueue.WithTables(tables))
+		if err != nil {
 			return err
 		}
-	case queue.PostgreSQL.String():
+		q = queue.New(store)
+	case sqlqueue.PostgreSQL.String():
 		db, err := postgres.Open(ctx, postgresDSN())
 		if err != nil {
 			return err
 		}
 		defer db.Close()
-		if q, err = db.Queue(tables); err != nil {
+		store, err := db.Store(tables)
+		if err != nil {
 			return err
 		}
+		q = queue.New(store)
 	default:
 		db, err := mysql.Open(ctx, mysqlDSN())
 		if err != nil {
 			return err
 		}
 		defer db.Close()
-		if q, err = queue.New(db, queue.MySQL, queue.WithTables(tables)); err != nil {
+		store, err := mysql.Store(db, sqlqueue.WithTables(tables))
+		if err != nil {
 			return err
 		}
+		q = queue.New(store)
 	}
 	return role(ctx, q)
 }

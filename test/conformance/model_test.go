@@ -16,6 +16,7 @@ import (
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
 	"github.com/taskd-go/task/queue/queuetest"
+	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
 // TestModel plays random pushes, runs, crashes and waits, and compares the tables with a model of them. The
@@ -73,12 +74,7 @@ func newModel(t *testing.T, rt *rapid.T, db queuetest.Database, clock string) *m
 	}
 	m.now = time.Now().UnixMilli() + rapid.Int64Range(-300_000, 300_000).Draw(rt, "skew")
 	m.exec(fmt.Sprintf("INSERT INTO %s (ms) VALUES (%d)", clock, m.now))
-	opts := []queue.Option{
-		queue.WithTables(db.Tables), queue.Clock("(SELECT ms FROM " + clock + ")"), queue.WithLogger(slog.New(slog.DiscardHandler)),
-	}
-	q, err := queue.New(db.SQL, db.Dialect, opts...)
-	require.NoError(rt, err)
-	m.q = q
+	m.q = queueOver(t, db.SQL, db, sqlqueue.WithClock("(SELECT ms FROM "+clock+")"))
 	return m
 }
 
@@ -120,7 +116,7 @@ func (m *model) worker(n int, handle func(name string) job.Result) *queue.Worker
 	}))
 	require.NoError(m.rt, err)
 	return queue.NewWorker(m.q, reg, queue.Concurrency(n), queue.Lease(modelLease),
-		queue.RunWith(&job.Runner{Logger: slog.New(slog.DiscardHandler)}))
+		queue.Runner(&job.Runner{Logger: slog.New(slog.DiscardHandler)}))
 }
 
 // begin checks that a job may begin now and counts its attempt.

@@ -19,6 +19,7 @@ import (
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
 	"github.com/taskd-go/task/queue/queuetest"
+	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
 // Many rows that are not due, dead letters, and some rows that are due.
@@ -37,7 +38,7 @@ func TestManyRows(t *testing.T) {
 			fill(t, db, "default", past, scale(fullReady, 3_000))
 			fill(t, db, "other", past, 100)
 			bury(t, db, scale(fullDead, 20_000))
-			if db.Dialect == queue.PostgreSQL {
+			if db.Dialect == sqlqueue.PostgreSQL {
 				t.Run("Counts before the planner knows the rows", func(t *testing.T) { countsAreQuick(t, db) })
 			}
 			analyze(t, db)
@@ -84,8 +85,7 @@ func claimsAreQuick(t *testing.T, db queuetest.Database) {
 				begin = time.Now()
 			}
 		})
-		q, err := queue.New(spied, db.Dialect, queue.WithTables(db.Tables))
-		require.NoError(t, err)
+		q := queueOver(t, spied, db)
 		w := nothingWorker(t, q, func() {
 			mu.Lock()
 			defer mu.Unlock()
@@ -120,7 +120,7 @@ func nothingWorker(t testing.TB, q *queue.Queue, ran func(), opts ...queue.Worke
 		return job.Success()
 	}))
 	require.NoError(t, err)
-	quiet := queue.RunWith(&job.Runner{Logger: slog.New(slog.DiscardHandler)})
+	quiet := queue.Runner(&job.Runner{Logger: slog.New(slog.DiscardHandler)})
 	return queue.NewWorker(q, reg, append([]queue.WorkerOption{quiet}, opts...)...)
 }
 
@@ -148,8 +148,7 @@ func plansUseIndexes(t *testing.T, db queuetest.Database) {
 		}
 		all = append(all, s)
 	})
-	q, err := queue.New(spied, db.Dialect, queue.WithTables(db.Tables), queue.WithLogger(slog.New(slog.DiscardHandler)))
-	require.NoError(t, err)
+	q := queueOver(t, spied, db)
 	doEverything(t, db, q)
 	analyze(t, db)
 	claims := 0
@@ -177,10 +176,10 @@ func tableOf(db queuetest.Database) *regexp.Regexp {
 // walks is how a plan looks that reads a whole table or index of jobs or dead letters.
 func walks(db queuetest.Database) *regexp.Regexp {
 	table := db.Tables.Prefix + `(failed_)?jobs\b`
-	return regexp.MustCompile(map[queue.Dialect]string{
-		queue.SQLite:     `SCAN ` + table,
-		queue.PostgreSQL: `Seq Scan on ` + table,
-		queue.MySQL:      table + ` +(ALL|index) `,
+	return regexp.MustCompile(map[sqlqueue.Dialect]string{
+		sqlqueue.SQLite:     `SCAN ` + table,
+		sqlqueue.PostgreSQL: `Seq Scan on ` + table,
+		sqlqueue.MySQL:      table + ` +(ALL|index) `,
 	}[db.Dialect])
 }
 
@@ -193,7 +192,7 @@ func doEverything(t *testing.T, db queuetest.Database, q *queue.Queue) {
 	for _, end := range []job.Result{job.Retry(nil), job.Fail(nil), job.Defer(time.Hour)} {
 		reg, err := job.NewRegistry(job.Func("nothing", func(context.Context, job.Envelope) job.Result { return end }))
 		require.NoError(t, err)
-		none(queue.NewWorker(q, reg, queue.RunWith(&job.Runner{Logger: slog.New(slog.DiscardHandler)})).WorkUntilEmpty(ctx, 3))
+		none(queue.NewWorker(q, reg, queue.Runner(&job.Runner{Logger: slog.New(slog.DiscardHandler)})).WorkUntilEmpty(ctx, 3))
 	}
 	renew(t, db, q)
 	run(t, db, fmt.Sprintf("UPDATE %sjobs SET reserved_token = 'gone.1', reserved_at = 1, lease_until = 1 WHERE queue = 'other'", db.Tables.Prefix))
@@ -234,7 +233,7 @@ func renew(t *testing.T, db queuetest.Database, q *queue.Queue) {
 		return job.Success()
 	}))
 	require.NoError(t, err)
-	w := queue.NewWorker(q, reg, queue.RenewEvery(10*time.Millisecond), queue.RunWith(&job.Runner{Logger: slog.New(slog.DiscardHandler)}))
+	w := queue.NewWorker(q, reg, queue.RenewEvery(10*time.Millisecond), queue.Runner(&job.Runner{Logger: slog.New(slog.DiscardHandler)}))
 	done := make(chan error, 1)
 	go func() { _, err := w.ProcessOne(t.Context()); done <- err }()
 	later := fmt.Sprintf("SELECT COUNT(*) FROM %sjobs WHERE lease_until > reserved_at + 30000", db.Tables.Prefix) // the default lease
@@ -249,7 +248,7 @@ func renew(t *testing.T, db queuetest.Database, q *queue.Queue) {
 
 func explain(t *testing.T, db queuetest.Database, statement string, args []any) string {
 	t.Helper()
-	verb := map[queue.Dialect]string{queue.SQLite: "EXPLAIN QUERY PLAN ", queue.PostgreSQL: "EXPLAIN ", queue.MySQL: "EXPLAIN "}[db.Dialect]
+	verb := map[sqlqueue.Dialect]string{sqlqueue.SQLite: "EXPLAIN QUERY PLAN ", sqlqueue.PostgreSQL: "EXPLAIN ", sqlqueue.MySQL: "EXPLAIN "}[db.Dialect]
 	rows, err := db.SQL.QueryContext(t.Context(), verb+statement, args...)
 	require.NoError(t, err, statement)
 	defer rows.Close()

@@ -93,7 +93,7 @@ func TestHooksOfAPooledJobRunWhereItIsSupervised(t *testing.T) {
 	_, err := q.Push(t.Context(), hooked{at})
 	require.NoError(t, err)
 	w := queue.NewWorker(q, remote.Handlers(startPool(t), 0), queue.Hooks(pooledJobs()),
-		queue.RunWith(&job.Runner{Logger: slog.New(slog.DiscardHandler)}))
+		queue.Runner(&job.Runner{Logger: slog.New(slog.DiscardHandler)}))
 	n, err := w.WorkUntilEmpty(t.Context(), 0)
 	require.NoError(t, err)
 	assert.Equal(t, 1, n)
@@ -108,8 +108,7 @@ func TestANeighboursHardLimitCostsNoAttempt(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
 			db := d.open(t)
-			q, err := queue.New(db.SQL, db.Dialect, queue.WithTables(db.Tables))
-			require.NoError(t, err)
+			q := queueOver(t, db.SQL, db)
 			pool := startPool(t)
 			handlers := remote.Handlers(pool, 0)
 			limited, err := remote.Handlers(pool, 200*time.Millisecond).Require("stuck")
@@ -118,7 +117,7 @@ func TestANeighboursHardLimitCostsNoAttempt(t *testing.T) {
 
 			at := place{t.TempDir()}
 			require.NoError(t, syscall.Mkfifo(at.gate(), 0o600))
-			w := queue.NewWorker(q, handlers, queue.RunWith(&job.Runner{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}), queue.Poll(10*time.Millisecond))
+			w := queue.NewWorker(q, handlers, queue.Runner(&job.Runner{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}), queue.Poll(10*time.Millisecond))
 			ctx, stop := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() { ended <- w.Work(ctx, 0) }()

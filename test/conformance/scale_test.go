@@ -1,7 +1,9 @@
 package conformance
 
 import (
+	"database/sql"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/taskd-go/task/queue"
 	"github.com/taskd-go/task/queue/queuetest"
+	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
 // scale is the size of a test: the full one with TASKD_TEST_SCALE=full, else a short one that says as much about what
@@ -22,11 +25,11 @@ func scale(full, short int) int {
 }
 
 // series is a table s with a column n that counts from 1 to n.
-func series(d queue.Dialect, n int) string {
+func series(d sqlqueue.Dialect, n int) string {
 	switch d {
-	case queue.PostgreSQL:
+	case sqlqueue.PostgreSQL:
 		return fmt.Sprintf("generate_series(1, %d) AS s(n)", n)
-	case queue.MySQL:
+	case sqlqueue.MySQL:
 		return fmt.Sprintf("(SELECT seq AS n FROM seq_1_to_%d) AS s", n)
 	}
 	return fmt.Sprintf("(WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < %d) SELECT n FROM c) AS s", n)
@@ -65,9 +68,9 @@ func analyze(t testing.TB, db queuetest.Database) {
 	t.Helper()
 	for _, table := range []string{"jobs", "failed_jobs"} {
 		switch db.Dialect {
-		case queue.PostgreSQL:
+		case sqlqueue.PostgreSQL:
 			run(t, db, "VACUUM ANALYZE "+db.Tables.Prefix+table)
-		case queue.MySQL:
+		case sqlqueue.MySQL:
 			run(t, db, "ANALYZE TABLE "+db.Tables.Prefix+table)
 		}
 	}
@@ -79,15 +82,20 @@ func count(t testing.TB, db queuetest.Database, table string) (n int) {
 	return n
 }
 
-func openQueue(t testing.TB, db queuetest.Database, opts ...queue.Option) *queue.Queue {
+func openQueue(t testing.TB, db queuetest.Database, opts ...sqlqueue.Option) *queue.Queue {
 	t.Helper()
-	own := []queue.Option{queue.WithTables(db.Tables)}
 	if db.Read != nil {
-		own = append(own, queue.ReadFrom(db.Read))
+		opts = append([]sqlqueue.Option{sqlqueue.WithReader(db.Read)}, opts...)
 	}
-	q, err := queue.New(db.SQL, db.Dialect, append(own, opts...)...)
+	return queueOver(t, db.SQL, db, opts...)
+}
+
+// queueOver is a queue in the tables of db over a pool of connections.
+func queueOver(t testing.TB, pool *sql.DB, db queuetest.Database, opts ...sqlqueue.Option) *queue.Queue {
+	t.Helper()
+	store, err := sqlqueue.New(pool, db.Dialect, append([]sqlqueue.Option{sqlqueue.WithTables(db.Tables)}, opts...)...)
 	require.NoError(t, err)
-	return q
+	return queue.New(store, queue.Logger(slog.New(slog.DiscardHandler)))
 }
 
 // pushNothings pushes n jobs that do nothing.

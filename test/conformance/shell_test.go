@@ -17,6 +17,7 @@ import (
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
 	"github.com/taskd-go/task/queue/queuetest"
+	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
 // TestOneInsertOfAShellPushesAJob is the promise of docs/tables.md, with the databases' own shells.
@@ -29,8 +30,7 @@ func TestOneInsertOfAShellPushesAJob(t *testing.T) {
 			out, err := run.CombinedOutput()
 			require.NoError(t, err, "%s", out)
 
-			q, err := queue.New(db.SQL, db.Dialect, queue.WithTables(db.Tables))
-			require.NoError(t, err)
+			q := queueOver(t, db.SQL, db)
 			var ids []string
 			reg, err := job.NewRegistry(job.Func("mail", func(_ context.Context, e job.Envelope) job.Result {
 				ids = append(ids, e.JobID)
@@ -57,12 +57,11 @@ func TestTheClaimOfTheDocumentTakesAJob(t *testing.T) {
 	for _, d := range databases[:2] { // MySQL's way is told in words
 		t.Run(d.name, func(t *testing.T) {
 			db := d.open(t)
-			q, err := queue.New(db.SQL, db.Dialect, queue.WithTables(db.Tables))
-			require.NoError(t, err)
+			q := queueOver(t, db.SQL, db)
 			id, err := q.PushEnvelope(t.Context(), job.Envelope{JobType: "mail", Payload: []byte("{}"), MaxAttempts: 5})
 			require.NoError(t, err)
 			text := strings.NewReplacer("jobs", db.Tables.Prefix+"jobs", ":token", "'other.1'", ":now", strconv.FormatInt(time.Now().UnixMilli()+1000, 10)).Replace(statement)
-			if db.Dialect == queue.SQLite {
+			if db.Dialect == sqlqueue.SQLite {
 				text = strings.Replace(text, "FOR UPDATE SKIP LOCKED", "", 1)
 			}
 			for _, want := range []int{1, 0} {
@@ -79,10 +78,10 @@ func TestTheClaimOfTheDocumentTakesAJob(t *testing.T) {
 
 func shell(t *testing.T, db queuetest.Database, statement string) *exec.Cmd {
 	t.Helper()
-	args := map[queue.Dialect][]string{
-		queue.SQLite:     {"sqlite3", sqliteFile(t, db)},
-		queue.PostgreSQL: {"psql", "-v", "ON_ERROR_STOP=1", postgresDSN(), "-c"},
-		queue.MySQL:      mariadbShell(t),
+	args := map[sqlqueue.Dialect][]string{
+		sqlqueue.SQLite:     {"sqlite3", sqliteFile(t, db)},
+		sqlqueue.PostgreSQL: {"psql", "-v", "ON_ERROR_STOP=1", postgresDSN(), "-c"},
+		sqlqueue.MySQL:      mariadbShell(t),
 	}[db.Dialect]
 	if _, err := exec.LookPath(args[0]); err != nil {
 		t.Skipf("NOT TESTED with %s, which is not installed", args[0])
@@ -101,7 +100,7 @@ func mariadbShell(t *testing.T) []string {
 
 // sqliteFile is where an SQLite database lies, "" for another one.
 func sqliteFile(t *testing.T, db queuetest.Database) (path string) {
-	if db.Dialect == queue.SQLite {
+	if db.Dialect == sqlqueue.SQLite {
 		require.NoError(t, db.SQL.QueryRow("SELECT file FROM pragma_database_list WHERE name = 'main'").Scan(&path))
 	}
 	return path

@@ -11,6 +11,7 @@ import (
 
 	"github.com/taskd-go/task/queue"
 	"github.com/taskd-go/task/queue/queuetest"
+	"github.com/taskd-go/task/queue/sqlqueue"
 	"github.com/taskd-go/task/queue/sqlqueue/sqlite"
 )
 
@@ -20,16 +21,18 @@ func TestSQLiteWakerSeesOthersWrite(t *testing.T) {
 	ours, err := sqlite.Open(t.Context(), path, sqlite.Normal)
 	require.NoError(t, err)
 	t.Cleanup(func() { ours.Close() })
-	migrated(t, queuetest.Database{SQL: ours.Write, Dialect: queue.SQLite})
+	migrated(t, queuetest.Database{SQL: ours.Write, Dialect: sqlqueue.SQLite})
 	others, err := sqlite.Open(t.Context(), path, sqlite.Normal)
 	require.NoError(t, err)
 	t.Cleanup(func() { others.Close() })
-	q, err := others.Queue()
+	store, err := others.Store()
+	require.NoError(t, err)
+	listens, err := ours.Store()
 	require.NoError(t, err)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	wakes, ended := make(chan string, 1000), make(chan error, 1)
-	go func() { ended <- ours.Waker().Wait(ctx, func(queue string) { wakes <- queue }) }()
+	go func() { ended <- listens.Wait(ctx, func(name string) { wakes <- name }) }()
 	wake := func() {
 		t.Helper()
 		select {
@@ -43,7 +46,7 @@ func TestSQLiteWakerSeesOthersWrite(t *testing.T) {
 	}
 	wake() // for what was there before
 	assert.Empty(t, wakes, "nobody has written")
-	_, err = q.Push(t.Context(), nothing{})
+	_, err = queue.New(store).Push(t.Context(), nothing{})
 	require.NoError(t, err)
 	wake()
 	cancel()

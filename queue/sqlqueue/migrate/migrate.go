@@ -9,12 +9,12 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
 
-	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
 // Up applies the migrations that db lacks and returns how many those were. Two programs may call it at once on
 // PostgreSQL, where it takes a lock; elsewhere one of them can fail and may try again.
-func Up(ctx context.Context, db *sql.DB, d queue.Dialect, t queue.Tables) (applied int, err error) {
+func Up(ctx context.Context, db *sql.DB, d sqlqueue.Dialect, t sqlqueue.Tables) (applied int, err error) {
 	p, err := provider(db, d, t)
 	if err != nil {
 		return 0, err
@@ -27,7 +27,7 @@ func Up(ctx context.Context, db *sql.DB, d queue.Dialect, t queue.Tables) (appli
 }
 
 // Down removes the queue's tables and all jobs in them.
-func Down(ctx context.Context, db *sql.DB, d queue.Dialect, t queue.Tables) error {
+func Down(ctx context.Context, db *sql.DB, d sqlqueue.Dialect, t sqlqueue.Tables) error {
 	p, err := provider(db, d, t)
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func Down(ctx context.Context, db *sql.DB, d queue.Dialect, t queue.Tables) erro
 }
 
 // Pending reports whether db lacks migrations.
-func Pending(ctx context.Context, db *sql.DB, d queue.Dialect, t queue.Tables) (bool, error) {
+func Pending(ctx context.Context, db *sql.DB, d sqlqueue.Dialect, t sqlqueue.Tables) (bool, error) {
 	p, err := provider(db, d, t)
 	if err != nil {
 		return false, err
@@ -54,15 +54,15 @@ func Pending(ctx context.Context, db *sql.DB, d queue.Dialect, t queue.Tables) (
 	return pending, nil
 }
 
-func provider(db *sql.DB, d queue.Dialect, t queue.Tables) (*goose.Provider, error) {
-	dialects := map[queue.Dialect]database.Dialect{
-		queue.SQLite: database.DialectSQLite3, queue.PostgreSQL: database.DialectPostgres, queue.MySQL: database.DialectMySQL,
+func provider(db *sql.DB, d sqlqueue.Dialect, t sqlqueue.Tables) (*goose.Provider, error) {
+	dialects := map[sqlqueue.Dialect]database.Dialect{
+		sqlqueue.SQLite: database.DialectSQLite3, sqlqueue.PostgreSQL: database.DialectPostgres, sqlqueue.MySQL: database.DialectMySQL,
 	}
 	store, err := database.NewStore(dialects[d], t.Migrated())
 	if err != nil {
 		return nil, fmt.Errorf("migrate: %w", err)
 	}
-	p, err := goose.NewProvider("", db, queue.Migrations(d, t), goose.WithStore(store), goose.WithDisableGlobalRegistry(true))
+	p, err := goose.NewProvider("", db, sqlqueue.Migrations(d, t), goose.WithStore(store), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return nil, fmt.Errorf("migrate: %w", err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
 // Open connects to the database that a name of the driver (user:password@tcp(host:3306)/database) or a mysql:// URL
@@ -72,7 +72,7 @@ func parse(dsn string) (*mysql.Config, error) {
 	return config, nil
 }
 
-// Queue is the queue in a database that Open opened.
-func Queue(db *sql.DB, opts ...queue.Option) (*queue.Queue, error) {
-	return queue.New(db, queue.MySQL, opts...)
+// Store returns the store in a database that Open opened, for queue.New.
+func Store(db *sql.DB, opts ...sqlqueue.Option) (*sqlqueue.Store, error) {
+	return sqlqueue.New(db, sqlqueue.MySQL, opts...)
 }

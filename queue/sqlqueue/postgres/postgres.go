@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
 // A DB is a pool of connections to a database.
@@ -22,7 +22,7 @@ type DB struct {
 }
 
 // Open connects to the database that a connection string or postgres:// URL names, or says why it cannot. The pool has
-// at most 16 connections. Behind PgBouncer in transaction mode give it default_query_exec_mode=exec, and no Waker.
+// at most 16 connections. Behind PgBouncer in transaction mode give it default_query_exec_mode=exec, and see Store.
 func Open(ctx context.Context, dsn string) (*DB, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
@@ -45,27 +45,36 @@ type oneLine struct{ error }
 func (e oneLine) Error() string { return strings.ReplaceAll(e.error.Error(), "\n\t", " ") }
 func (e oneLine) Unwrap() error { return e.error }
 
-// Queue is the queue in the database. Its pushes are announced on the channel of its tables, to which Waker listens.
-func (db *DB) Queue(t queue.Tables, opts ...queue.Option) (*queue.Queue, error) {
-	own := []queue.Option{queue.WithTables(t), queue.NotifyOn(Channel(t))}
-	return queue.New(db.SQL, queue.PostgreSQL, append(own, opts...)...)
+// A Store keeps jobs in the database. Its pushes are announced on the channel of its tables, and it wakes its workers when
+// it hears one there, on a connection of its own outside the pool. Behind PgBouncer in transaction mode use sqlqueue.New,
+// whose workers look at intervals.
+type Store struct {
+	*sqlqueue.Store
+	waker
+}
+
+// Store returns the store in tables of the database, for queue.New.
+func (db *DB) Store(t sqlqueue.Tables, opts ...sqlqueue.Option) (*Store, error) {
+	own := []sqlqueue.Option{sqlqueue.WithTables(t), sqlqueue.WithNotify(Channel(t))}
+	s, err := sqlqueue.New(db.SQL, sqlqueue.PostgreSQL, append(own, opts...)...)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{s, waker{db.config, Channel(t)}}, nil
 }
 
 // Close closes the pool. No worker may run any more.
 func (db *DB) Close() error { return db.SQL.Close() }
 
 // Channel is where pushes into these tables are announced.
-func Channel(t queue.Tables) string { return t.Prefix + cmp.Or(t.Jobs, "jobs") + "_queue" }
-
-// Waker listens for pushes on a connection of its own, outside the pool.
-func (db *DB) Waker(t queue.Tables) queue.Waker { return waker{db.config, Channel(t)} }
+func Channel(t sqlqueue.Tables) string { return t.Prefix + cmp.Or(t.Jobs, "jobs") + "_queue" }
 
 type waker struct {
 	config  *pgx.ConnConfig
 	channel string
 }
 
-// Wait implements queue.Waker.
+// Wait implements backend.Waker.
 func (w waker) Wait(ctx context.Context, wake func(queue string)) error {
 	conn, err := pgx.ConnectConfig(ctx, w.config.Copy())
 	if err != nil {

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
-
-	"github.com/taskd-go/task/queue"
 )
 
 // A DB is an open file. Several processes may have one file open.
@@ -95,11 +93,6 @@ func open(path, pragma, begin string) (*sql.DB, error) {
 		return nil, fmt.Errorf("sqlite: open %s: %w", path, err)
 	}
 	return db, nil
-}
-
-// Queue is the queue in the file.
-func (db *DB) Queue(opts ...queue.Option) (*queue.Queue, error) {
-	return queue.New(db.Write, queue.SQLite, append([]queue.Option{queue.ReadFrom(db.Read)}, opts...)...)
 }
 
 // Close closes both pools. No worker may run any more.

@@ -5,20 +5,16 @@ import (
 	"database/sql"
 	"fmt"
 	"time"
-
-	"github.com/taskd-go/task/queue"
 )
 
-// Waker wakes a worker when any process has written to the file. Without it a worker learns of another process's
+// A waker wakes a worker when any process has written to the file. Without it a worker learns of another process's
 // pushes when it looks the next time.
-func (db *DB) Waker() queue.Waker { return waker{db.Read} }
-
 type waker struct{ read *sql.DB }
 
 // gather is the pause after a wake-up: a commit is several writes, and a busy file has many commits.
 const gather = time.Millisecond
 
-// Wait implements queue.Waker. Every commit goes to the log beside the file first. It is there for as long as
+// Wait implements backend.Waker. Every commit goes to the log beside the file first. It is there for as long as
 // a connection is.
 func (w waker) Wait(ctx context.Context, wake func(queue string)) error {
 	var file string

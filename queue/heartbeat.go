@@ -2,9 +2,11 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/taskd-go/task/job"
+	"github.com/taskd-go/task/queue/backend"
 )
 
 // keepLeases renews the leases of all deliveries until ctx ends, and lets go of those that cannot be kept.
@@ -24,43 +26,56 @@ func (s *session) keepLeases(ctx context.Context) {
 	}
 }
 
-// renewAll is one renewal. Not ok: the database did not answer.
+// renewAll is one renewal. Not ok: the store did not answer for some.
 func (s *session) renewAll(ctx context.Context) (ok bool) {
 	s.loseExpired()
 	held, earliest := s.deliveries()
 	if len(held) == 0 {
 		return true
 	}
-	ids, tokens := make([]int64, len(held)), make([]string, len(held))
+	receipts := make([]backend.Receipt, len(held))
 	for i, d := range held {
-		ids[i], tokens[i] = d.row.id, d.row.token.String
+		receipts[i] = d.Receipt
 	}
 	limited, cancel := context.WithDeadline(ctx, earlier(earliest, time.Now().Add(s.query)))
 	defer cancel()
 	sent := time.Now()
-	kept, err := s.q.renew(limited, ids, tokens, s.lease)
-	if err != nil {
-		if ctx.Err() == nil {
-			s.q.logger.Warn("queue: leases were not renewed", "worker", s.name, "jobs", len(ids), "error", err)
-		}
-		s.loseExpired()
-		return false
+	errs := s.consumer.Extend(limited, receipts)
+	failed, gone := renewed(errs)
+	if failed != nil && ctx.Err() == nil {
+		s.q.logger.Warn("queue: leases were not renewed", "worker", s.name, "jobs", len(receipts), "error", failed)
 	}
-	if len(kept) < len(held) {
-		s.hearCancels(limited) // before a handler is told that its lease is lost
+	if gone {
+		s.hearCancels(limited) // before a handler learns that its lease is lost
 	}
-	still := set(kept)
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, d := range held {
+	for i, d := range held {
 		switch {
-		case still[d.row.id]:
+		case errs == nil || errs[i] == nil:
 			d.until = sent.Add(s.lease - margin(s.lease))
-		case s.held[d.row.id] == d:
+		case errors.Is(errs[i], backend.ErrLost) && s.held[d.ID] == d:
 			d.cancel(job.ErrLeaseLost) // nothing if its end is being stored
 		}
 	}
-	return true
+	s.mu.Unlock()
+	if failed != nil {
+		s.loseExpired()
+	}
+	return failed == nil
+}
+
+// renewed is the first error of a renewal but ErrLost, and whether there is one of those.
+func renewed(errs []error) (failed error, gone bool) {
+	for _, err := range errs {
+		switch {
+		case err == nil:
+		case errors.Is(err, backend.ErrLost):
+			gone = true
+		case failed == nil:
+			failed = err
+		}
+	}
+	return failed, gone
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -1,4 +1,4 @@
-package queue
+package sqlqueue
 
 import (
 	"context"
@@ -11,31 +11,28 @@ import (
 	"time"
 
 	"github.com/taskd-go/task/job"
+	"github.com/taskd-go/task/queue/backend"
 )
 
 // Retry puts dead letters back into their queues, due at once, with all their attempts again and the ids that their
 // jobs had. Each goes in one transaction, so of two who retry one letter one finds it gone: ErrNotFound, before which
 // the letters named earlier are back. Those whose unique key is taken stay, and the error at the end is a *TakenError.
-func (q *Queue) Retry(ctx context.Context, ids ...string) error {
-	if q.sync != nil {
-		return ErrSync
-	}
+func (s *Store) Retry(ctx context.Context, ids ...string) error {
 	var taken []string
 	for _, id := range ids {
 		n, err := rowID(id)
 		if err != nil {
 			return err
 		}
-		back, blocked, err := q.replay(ctx, []int64{n})
+		back, blocked, err := s.replay(ctx, []int64{n})
 		if err == nil && back+len(blocked) == 0 {
-			err = fmt.Errorf("%w: dead letter %s", ErrNotFound, id)
+			err = fmt.Errorf("%w: dead letter %s", backend.ErrNotFound, id)
 		}
 		if err != nil {
 			return err
 		}
 		taken = append(taken, blocked...)
 	}
-	q.bell.ring()
 	return takenError(taken)
 }
 
@@ -43,7 +40,7 @@ func takenError(ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	return &TakenError{IDs: ids}
+	return &backend.TakenError{IDs: ids}
 }
 
 const replayChunk = 100
@@ -53,19 +50,16 @@ const replayChunk = 100
 // stays dead and holds up no other; the error at the end has a *ReplayError for each. Two such letters in a row end the
 // run, unless their size is the reason: then it is the database that fails. It can be run again after an error, and
 // takes up where it ended.
-func (q *Queue) RetryAll(ctx context.Context, f Filter) (n int, err error) {
-	if q.sync != nil {
-		return 0, ErrSync
-	}
-	of, err := q.matching(ctx, f)
+func (s *Store) RetryAll(ctx context.Context, f backend.Filter) (n int, err error) {
+	of, err := s.matching(ctx, f)
 	if err != nil || f.DryRun {
 		return of, err
 	}
-	r := replaying{q: q}
+	r := replaying{s: s}
 	cond, args := where(f)
 	pause := newPacer(f.Rate)
 	for after := int64(0); r.done() < of; {
-		ids, err := q.idsOf(ctx, q.read, "SELECT id FROM {failed} WHERE id > ? AND "+cond+" ORDER BY id LIMIT ?",
+		ids, err := s.idsOf(ctx, s.read, "SELECT id FROM {failed} WHERE id > ? AND "+cond+" ORDER BY id LIMIT ?",
 			slices.Concat([]any{after}, args, []any{min(pause.chunk, of-r.done())}))
 		if err != nil {
 			return r.back, err
@@ -77,7 +71,6 @@ func (q *Queue) RetryAll(ctx context.Context, f Filter) (n int, err error) {
 			return r.back, err
 		}
 		err = r.replay(ctx, ids)
-		q.bell.ring()
 		if err != nil {
 			return r.back, err
 		}
@@ -91,7 +84,7 @@ func (q *Queue) RetryAll(ctx context.Context, f Filter) (n int, err error) {
 
 // A replaying is what a RetryAll has done.
 type replaying struct {
-	q       *Queue
+	s       *Store
 	back    int
 	taken   []string
 	refused []error // by the database
@@ -102,7 +95,7 @@ func (r *replaying) done() int { return r.back + len(r.taken) + len(r.refused) }
 
 // replay moves letters back, one by one when they do not go together.
 func (r *replaying) replay(ctx context.Context, ids []int64) error {
-	back, taken, err := r.q.replay(ctx, ids)
+	back, taken, err := r.s.replay(ctx, ids)
 	if err == nil {
 		r.back, r.taken, r.suspect = r.back+back, append(r.taken, taken...), false
 		return nil
@@ -118,18 +111,18 @@ func (r *replaying) replay(ctx context.Context, ids []int64) error {
 		}
 		return nil
 	}
-	suspect := !r.q.d.tooLarge(err)
+	suspect := !r.s.d.tooLarge(err)
 	if suspect && r.suspect {
 		return err
 	}
 	r.suspect = suspect
-	r.refused = append(r.refused, &ReplayError{ID: strconv.FormatInt(ids[0], 10), Err: err})
+	r.refused = append(r.refused, &backend.ReplayError{ID: strconv.FormatInt(ids[0], 10), Err: err})
 	return nil
 }
 
 // matching is how many letters f is about, its limit counted in.
-func (q *Queue) matching(ctx context.Context, f Filter) (n int, err error) {
-	byClass, err := q.CountFailed(ctx, f)
+func (s *Store) matching(ctx context.Context, f backend.Filter) (n int, err error) {
+	byClass, err := s.CountFailed(ctx, f)
 	for _, some := range byClass {
 		n += some
 	}
@@ -141,9 +134,9 @@ func (q *Queue) matching(ctx context.Context, f Filter) (n int, err error) {
 
 // replay moves letters back in one transaction. Those that are there no more are passed over. A key that was taken
 // after the look at it makes the transaction fail; the next look finds it.
-func (q *Queue) replay(ctx context.Context, ids []int64) (back int, taken []string, err error) {
+func (s *Store) replay(ctx context.Context, ids []int64) (back int, taken []string, err error) {
 	for range replayTries {
-		if back, taken, err = q.replayOnce(ctx, ids); !q.d.duplicate(err) {
+		if back, taken, err = s.replayOnce(ctx, ids); !s.d.duplicate(err) {
 			break
 		}
 	}
@@ -152,21 +145,21 @@ func (q *Queue) replay(ctx context.Context, ids []int64) (back int, taken []stri
 
 const replayTries = 3
 
-func (q *Queue) replayOnce(ctx context.Context, ids []int64) (back int, taken []string, err error) {
-	err = q.inTx(ctx, func(tx *sql.Tx) error {
+func (s *Store) replayOnce(ctx context.Context, ids []int64) (back int, taken []string, err error) {
+	err = s.inTx(ctx, func(tx *sql.Tx) error {
 		back, taken = 0, nil
-		in, args := q.d.ids("id", ids)
+		in, args := s.d.ids("id", ids)
 		// Of two who replay one letter, the second waits here and then finds it gone.
-		letters, err := q.failedFrom(ctx, tx, in+" ORDER BY id"+q.d.lock(), args...)
+		letters, err := s.failedFrom(ctx, tx, in+" ORDER BY id"+s.d.lock(), args...)
 		if err != nil {
 			return err
 		}
-		letters, taken, err = q.withFreeKeys(ctx, tx, letters)
+		letters, taken, err = s.withFreeKeys(ctx, tx, letters)
 		if err != nil || len(letters) == 0 {
 			return err
 		}
 		back = len(letters)
-		return q.moveBack(ctx, tx, letters)
+		return s.moveBack(ctx, tx, letters)
 	})
 	if err != nil { // what went was put back
 		return 0, nil, err
@@ -175,11 +168,11 @@ func (q *Queue) replayOnce(ctx context.Context, ids []int64) (back int, taken []
 }
 
 // withFreeKeys are the letters whose unique keys no live job has, and the ids of the others.
-func (q *Queue) withFreeKeys(ctx context.Context, tx *sql.Tx, letters []FailedJob) (free []FailedJob, taken []string, err error) {
+func (s *Store) withFreeKeys(ctx context.Context, tx *sql.Tx, letters []letter) (free []letter, taken []string, err error) {
 	given := map[string]bool{}
 	for _, letter := range letters {
 		if key := letter.row.uniqueKey; key.Valid {
-			holder, err := q.keyHolder(ctx, tx, key.String)
+			holder, err := s.keyHolder(ctx, tx, key.String)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -194,7 +187,7 @@ func (q *Queue) withFreeKeys(ctx context.Context, tx *sql.Tx, letters []FailedJo
 	return free, taken, nil
 }
 
-func (q *Queue) moveBack(ctx context.Context, tx *sql.Tx, letters []FailedJob) error {
+func (s *Store) moveBack(ctx context.Context, tx *sql.Tx, letters []letter) error {
 	const values = "(?, ?, ?, ?, ?, {now}, ?, ?, ?, ?)"
 	ids, args := make([]int64, len(letters)), make([]any, 0, 9*len(letters))
 	for i, letter := range letters {
@@ -202,17 +195,17 @@ func (q *Queue) moveBack(ctx context.Context, tx *sql.Tx, letters []FailedJob) e
 		ids[i], _ = strconv.ParseInt(letter.ID, 10, 64) // it came from a number
 		args = append(args, r.id, r.queue, replayedPayload(letter), r.priority, r.maxAttempts, r.uniqueKey, r.backoffMS, r.timeoutMS, r.createdAt)
 	}
-	in, inArgs := q.d.ids("id", ids)
-	if _, err := q.exec(ctx, tx, "DELETE FROM {failed} WHERE "+in, inArgs...); err != nil {
+	in, inArgs := s.d.ids("id", ids)
+	if _, err := s.exec(ctx, tx, "DELETE FROM {failed} WHERE "+in, inArgs...); err != nil {
 		return err
 	}
-	_, err := q.exec(ctx, tx, "INSERT INTO {jobs} (id, queue, payload, priority, max_attempts, available_at, unique_key, backoff_ms, timeout_ms, created_at) VALUES "+
+	_, err := s.exec(ctx, tx, "INSERT INTO {jobs} (id, queue, payload, priority, max_attempts, available_at, unique_key, backoff_ms, timeout_ms, created_at) VALUES "+
 		values+strings.Repeat(", "+values, len(letters)-1), args...)
 	return err
 }
 
 // replayedPayload is the payload with attempt 1 and, in its meta, its history. What is no envelope goes back as it is.
-func replayedPayload(f FailedJob) string {
+func replayedPayload(f letter) string {
 	e, err := job.Decode(f.row.payload)
 	if err != nil {
 		return f.Payload

@@ -1,12 +1,16 @@
-package queue
+package sqlqueue
 
 import (
 	"database/sql"
 	"encoding/json"
 	"strings"
+
+	"github.com/taskd-go/task/queue/backend"
 )
 
 type sqlite struct{}
+
+func (sqlite) name() string { return "sqlite" }
 
 // The julian day, since unixepoch('subsec') is missing in older shells.
 func (sqlite) now() string {
@@ -28,8 +32,8 @@ func (sqlite) tokens(column string, list []string) (string, []any) {
 	return column + " IN (SELECT value FROM json_each(?))", []any{string(text)}
 }
 
-func (sqlite) insertMany(pushes []*push, now int64) (string, []any, error) {
-	return manyJSON(pushes, now, "(SELECT json_extract(value, '$.p') AS p, json_extract(value, '$.t') AS t, json_extract(value, '$.l') AS l FROM json_each(?))")
+func (sqlite) insertMany(messages []backend.Message, now int64) (string, []any, error) {
+	return manyJSON(messages, now, "(SELECT json_extract(value, '$.p') AS p, json_extract(value, '$.t') AS t, json_extract(value, '$.l') AS l FROM json_each(?))")
 }
 
 func (sqlite) inlines() bool { return false }

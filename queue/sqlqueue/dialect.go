@@ -1,9 +1,11 @@
-package queue
+package sqlqueue
 
 import (
 	"database/sql"
 	"strconv"
 	"strings"
+
+	"github.com/taskd-go/task/queue/backend"
 )
 
 // A Dialect is the SQL of one kind of database.
@@ -44,6 +46,7 @@ func (d Dialect) impl() dialect {
 // A dialect is what differs between the databases. Statements are written with ? for a parameter and {now} for the
 // database's clock in UTC milliseconds.
 type dialect interface {
+	name() string
 	now() string
 	rebind(text string) string
 
@@ -60,7 +63,7 @@ type dialect interface {
 	inlines() bool
 
 	// insertMany is the INSERT of pushes of one call, whose ids count up in their order.
-	insertMany(pushes []*push, now int64) (statement string, args []any, err error)
+	insertMany(messages []backend.Message, now int64) (statement string, args []any, err error)
 	// skipConflict ends an INSERT that shall do nothing when the unique key is taken; "" where that is an error.
 	skipConflict() string
 	// upsert ends an INSERT that shall change the row of that key instead.
@@ -91,8 +94,8 @@ func levelRows(priority int, lock string) string {
 func levels(queues int, lock string) string {
 	var b strings.Builder
 	for i := range queues {
-		for p := maxPriority; p >= 0; p-- {
-			if i > 0 || p < maxPriority {
+		for p := backend.MaxPriority; p >= 0; p-- {
+			if i > 0 || p < backend.MaxPriority {
 				b.WriteString(" UNION ALL ")
 			}
 			b.WriteString("SELECT id FROM (" + levelRows(p, lock) + ") l" + strconv.Itoa(i) + strconv.Itoa(p))

@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestACrewKeepsItsGoroutines(t *testing.T) {
+func TestAGoroutinePoolKeepsItsGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which fails if a goroutine is left in the end
 		over := make(chan struct{})
-		c := crew{next: make(chan func()), over: over}
+		c := goroutinePool{next: make(chan func()), over: over}
 		ran := 0
 		c.run(func() { ran++ })
 		synctest.Wait()

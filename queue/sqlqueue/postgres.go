@@ -1,13 +1,17 @@
-package queue
+package sqlqueue
 
 import (
 	"database/sql"
 	"errors"
 	"slices"
 	"strings"
+
+	"github.com/taskd-go/task/queue/backend"
 )
 
 type postgres struct{}
+
+func (postgres) name() string { return "postgres" }
 
 // The sub-select makes it one value for the statement: an index cannot be searched for a volatile one.
 func (postgres) now() string {
@@ -28,8 +32,8 @@ func (postgres) tokens(column string, list []string) (string, []any) {
 }
 
 // The server takes one long text faster than thousands of parameters, and the driver all the more.
-func (postgres) insertMany(pushes []*push, now int64) (string, []any, error) {
-	return manyJSON(pushes, now, "json_to_recordset(CAST(? AS json)) AS row (p text, t integer, l bigint)")
+func (postgres) insertMany(messages []backend.Message, now int64) (string, []any, error) {
+	return manyJSON(messages, now, "json_to_recordset(CAST(? AS json)) AS row (p text, t integer, l bigint)")
 }
 
 func (postgres) inlines() bool { return false }

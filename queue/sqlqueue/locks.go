@@ -1,4 +1,4 @@
-package queue
+package sqlqueue
 
 import (
 	"context"
@@ -7,17 +7,18 @@ import (
 	"time"
 
 	"github.com/taskd-go/task/middleware"
+	"github.com/taskd-go/task/queue/backend"
 )
 
-// Store is the middleware.Store in the queue's database: what its layers hold is held for all programs that use it.
-// Its clock is the database's. With NewSync it is one that refuses everything.
+// Locks is the middleware.Store in the queue's database: what its layers hold is held for all programs that use it.
+// Its clock is the database's.
 //
 // A lease is a row for one of the places under its key: who looks for a place passes over those that others are about
 // to take, so that many places are had and given back side by side. What is counted by key is counted by one after
 // another, behind a row of its key. What has ended is removed by the sweep of workers, or used again.
-func (q *Queue) Store() middleware.Store { return store{q} }
+func (s *Store) Locks() middleware.Store { return locks{s} }
 
-type store struct{ q *Queue }
+type locks struct{ s *Store }
 
 // The name spaces in the tables: one letter before the key.
 const (
@@ -30,7 +31,7 @@ const (
 const maxStoreKey = 500
 
 // Take implements middleware.Store.
-func (s store) Take(ctx context.Context, key string, most int, window time.Duration) (ok bool, wait time.Duration, err error) {
+func (l locks) Take(ctx context.Context, key string, most int, window time.Duration) (ok bool, wait time.Duration, err error) {
 	if err := check(key, "window", window); err != nil {
 		return false, 0, err
 	}
@@ -41,9 +42,9 @@ func (s store) Take(ctx context.Context, key string, most int, window time.Durat
 		return false, window, nil
 	}
 	name, ms := spaceTake+key, roundUp(window)
-	err = s.locked(ctx, name, ms, func(tx *sql.Tx, now int64) error {
+	err = l.locked(ctx, name, ms, func(tx *sql.Tx, now int64) error {
 		ok, wait = false, 0
-		at, next, err := s.taken(ctx, tx, name)
+		at, next, err := l.taken(ctx, tx, name)
 		if err != nil {
 			return err
 		}
@@ -52,49 +53,46 @@ func (s store) Take(ctx context.Context, key string, most int, window time.Durat
 				wait = min(time.Duration(opens-now)*time.Millisecond, window)
 				return nil
 			}
-			if _, err := s.q.exec(ctx, tx, "DELETE FROM {holds} WHERE name = ? AND at < ?", name, at[n-most]); err != nil {
+			if _, err := l.s.exec(ctx, tx, "DELETE FROM {holds} WHERE name = ? AND at < ?", name, at[n-most]); err != nil {
 				return err
 			}
 		}
 		ok = true
-		_, err = s.q.exec(ctx, tx, "INSERT INTO {holds} (name, slot, at) VALUES (?, ?, ?)", name, next, now)
+		_, err = l.s.exec(ctx, tx, "INSERT INTO {holds} (name, slot, at) VALUES (?, ?, ?)", name, next, now)
 		return err
 	})
 	return ok && err == nil, wait, err
 }
 
 // Add implements middleware.Store.
-func (s store) Add(ctx context.Context, key string, window time.Duration) (n int, err error) {
+func (l locks) Add(ctx context.Context, key string, window time.Duration) (n int, err error) {
 	if err := check(key, "window", window); err != nil {
 		return 0, err
 	}
 	name, ms := spaceCount+key, roundUp(window)
-	err = s.locked(ctx, name, 0, func(tx *sql.Tx, now int64) error {
+	err = l.locked(ctx, name, 0, func(tx *sql.Tx, now int64) error {
 		var ends int64
-		if n, ends, err = s.count(ctx, tx, name); err != nil {
+		if n, ends, err = l.count(ctx, tx, name); err != nil {
 			return err
 		}
 		if ends <= now {
 			n = 0
 		}
 		n++
-		_, err = s.q.exec(ctx, tx, "UPDATE {locks} SET n = ?, ends = ?, seq = seq + 1 WHERE name = ?", n, now+ms, name)
+		_, err = l.s.exec(ctx, tx, "UPDATE {locks} SET n = ?, ends = ?, seq = seq + 1 WHERE name = ?", n, now+ms, name)
 		return err
 	})
 	return n, err
 }
 
 // Count implements middleware.Store.
-func (s store) Count(ctx context.Context, key string) (n int, left time.Duration, err error) {
+func (l locks) Count(ctx context.Context, key string) (n int, left time.Duration, err error) {
 	if err := checkKey(key); err != nil {
 		return 0, 0, err
 	}
-	if s.q.sync != nil {
-		return 0, 0, ErrSync
-	}
 	var ends, now int64
 	statement := "SELECT n, ends, {now} FROM {locks} WHERE name = ?"
-	err = s.q.each(ctx, s.q.read, statement, []any{spaceCount + key}, func(rows *sql.Rows) error {
+	err = l.s.each(ctx, l.s.read, statement, []any{spaceCount + key}, func(rows *sql.Rows) error {
 		return rows.Scan(&n, &ends, &now)
 	})
 	if err != nil || ends <= now {
@@ -104,16 +102,16 @@ func (s store) Count(ctx context.Context, key string) (n int, left time.Duration
 }
 
 // locked runs fn while nobody else is at the key. The row that stands for it lasts for keep ms at least.
-func (s store) locked(ctx context.Context, name string, keep int64, fn func(tx *sql.Tx, now int64) error) error {
-	return s.limited(ctx, func(ctx context.Context) error {
-		return s.q.inTx(ctx, func(tx *sql.Tx) error {
-			_, err := s.q.exec(ctx, tx, "INSERT INTO {locks} (name, n, ends) VALUES (?, 0, {now} + ?)"+
-				s.q.d.upsert("name", "seq = {locks}.seq + 1, ends = CASE WHEN {locks}.n = 0 AND {locks}.ends < {now} + ? THEN {now} + ? ELSE {locks}.ends END"),
+func (l locks) locked(ctx context.Context, name string, keep int64, fn func(tx *sql.Tx, now int64) error) error {
+	return l.limited(ctx, func(ctx context.Context) error {
+		return l.s.inTx(ctx, func(tx *sql.Tx) error {
+			_, err := l.s.exec(ctx, tx, "INSERT INTO {locks} (name, n, ends) VALUES (?, 0, {now} + ?)"+
+				l.s.d.upsert("name", "seq = {locks}.seq + 1, ends = CASE WHEN {locks}.n = 0 AND {locks}.ends < {now} + ? THEN {now} + ? ELSE {locks}.ends END"),
 				name, keep, keep, keep)
 			if err != nil {
 				return err
 			}
-			now, err := s.q.now(ctx, tx) // after the lock was had
+			now, err := l.s.now(ctx, tx) // after the lock was had
 			if err != nil {
 				return err
 			}
@@ -123,8 +121,8 @@ func (s store) locked(ctx context.Context, name string, keep int64, fn func(tx *
 }
 
 // taken are the times of takes, in order, and the number that the next one gets.
-func (s store) taken(ctx context.Context, tx *sql.Tx, name string) (at []int64, next int64, err error) {
-	err = s.q.each(ctx, tx, "SELECT slot, at FROM {holds} WHERE name = ? ORDER BY at, slot", []any{name}, func(rows *sql.Rows) error {
+func (l locks) taken(ctx context.Context, tx *sql.Tx, name string) (at []int64, next int64, err error) {
+	err = l.s.each(ctx, tx, "SELECT slot, at FROM {holds} WHERE name = ? ORDER BY at, slot", []any{name}, func(rows *sql.Rows) error {
 		var slot, t int64
 		err := rows.Scan(&slot, &t)
 		at, next = append(at, t), max(next, slot+1)
@@ -133,18 +131,18 @@ func (s store) taken(ctx context.Context, tx *sql.Tx, name string) (at []int64, 
 	return at, next, err
 }
 
-func (s store) count(ctx context.Context, tx *sql.Tx, name string) (n int, ends int64, err error) {
-	err = s.q.each(ctx, tx, "SELECT n, ends FROM {locks} WHERE name = ?", []any{name}, func(rows *sql.Rows) error {
+func (l locks) count(ctx context.Context, tx *sql.Tx, name string) (n int, ends int64, err error) {
+	err = l.s.each(ctx, tx, "SELECT n, ends FROM {locks} WHERE name = ?", []any{name}, func(rows *sql.Rows) error {
 		return rows.Scan(&n, &ends)
 	})
 	return n, ends, err
 }
 
-// sweepStore removes the rows of keys that have ended a while ago.
-func (q *Queue) sweepStore(ctx context.Context) error {
-	return q.inTx(ctx, func(tx *sql.Tx) error {
+// sweepLocks removes the rows of keys that have ended a while ago.
+func (s *Store) sweepLocks(ctx context.Context) error {
+	return s.inTx(ctx, func(tx *sql.Tx) error {
 		var names []string
-		err := q.each(ctx, tx, "SELECT name FROM {locks} WHERE ends < {now} - ? ORDER BY ends LIMIT ?", []any{keepEnded, sweepChunk}, func(rows *sql.Rows) error {
+		err := s.each(ctx, tx, "SELECT name FROM {locks} WHERE ends < {now} - ? ORDER BY ends LIMIT ?", []any{keepEnded, sweepChunk}, func(rows *sql.Rows) error {
 			var name string
 			err := rows.Scan(&name)
 			names = append(names, name)
@@ -155,12 +153,12 @@ func (q *Queue) sweepStore(ctx context.Context) error {
 				break
 			}
 			var result sql.Result
-			result, err = q.exec(ctx, tx, "DELETE FROM {locks} WHERE name = ? AND ends < {now} - ?", name, keepEnded)
+			result, err = s.exec(ctx, tx, "DELETE FROM {locks} WHERE name = ? AND ends < {now} - ?", name, keepEnded)
 			if err != nil {
 				break
 			}
 			if n, _ := result.RowsAffected(); n > 0 {
-				err = q.sweepHolds(ctx, tx, name)
+				err = s.sweepHolds(ctx, tx, name)
 			}
 		}
 		return err
@@ -168,17 +166,17 @@ func (q *Queue) sweepStore(ctx context.Context) error {
 }
 
 // sweepHolds removes what a key held, and remembers the key as long as something is left.
-func (q *Queue) sweepHolds(ctx context.Context, tx *sql.Tx, name string) error {
-	if _, err := q.exec(ctx, tx, "DELETE FROM {holds} WHERE name = ? AND at < {now} - ?", name, keepEnded); err != nil {
+func (s *Store) sweepHolds(ctx context.Context, tx *sql.Tx, name string) error {
+	if _, err := s.exec(ctx, tx, "DELETE FROM {holds} WHERE name = ? AND at < {now} - ?", name, keepEnded); err != nil {
 		return err
 	}
 	left := false
-	err := q.each(ctx, tx, "SELECT slot FROM {holds} WHERE name = ? LIMIT 1", []any{name}, func(*sql.Rows) error {
+	err := s.each(ctx, tx, "SELECT slot FROM {holds} WHERE name = ? LIMIT 1", []any{name}, func(*sql.Rows) error {
 		left = true
 		return nil
 	})
 	if err == nil && left {
-		_, err = q.exec(ctx, tx, "INSERT INTO {locks} (name, ends) VALUES (?, {now})", name)
+		_, err = s.exec(ctx, tx, "INSERT INTO {locks} (name, ends) VALUES (?, {now})", name)
 	}
 	return err
 }
@@ -208,8 +206,8 @@ func checkKey(key string) error {
 }
 
 func checkOwner(key, owner string) error {
-	if owner == "" || len(owner) > maxKey {
-		return fmt.Errorf("key %q: owner %q must be 1 to %d bytes", key, owner, maxKey)
+	if owner == "" || len(owner) > backend.MaxKey {
+		return fmt.Errorf("key %q: owner %q must be 1 to %d bytes", key, owner, backend.MaxKey)
 	}
 	return nil
 }

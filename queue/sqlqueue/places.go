@@ -1,4 +1,4 @@
-package queue
+package sqlqueue
 
 import (
 	"context"
@@ -10,13 +10,13 @@ import (
 )
 
 // Acquire implements middleware.Store.
-func (s store) Acquire(ctx context.Context, key, owner string, slots int, ttl time.Duration) (ok bool, free time.Duration, err error) {
+func (l locks) Acquire(ctx context.Context, key, owner string, slots int, ttl time.Duration) (ok bool, free time.Duration, err error) {
 	if err := errors.Join(check(key, "ttl", ttl), checkOwner(key, owner), checkSlots(key, slots)); err != nil {
 		return false, 0, err
 	}
-	err = s.limited(ctx, func(ctx context.Context) (err error) {
+	err = l.limited(ctx, func(ctx context.Context) (err error) {
 		for range acquireTries {
-			if ok, free, err = s.acquireOnce(ctx, spaceLease+key, owner, slots, roundUp(ttl)); ok || free > 0 || err != nil {
+			if ok, free, err = l.acquireOnce(ctx, spaceLease+key, owner, slots, roundUp(ttl)); ok || free > 0 || err != nil {
 				return err
 			}
 		}
@@ -27,22 +27,22 @@ func (s store) Acquire(ctx context.Context, key, owner string, slots int, ttl ti
 }
 
 // acquireOnce is neither ok nor knows how long it takes until a place is free when it is worth another try.
-func (s store) acquireOnce(ctx context.Context, name, owner string, slots int, ms int64) (ok bool, free time.Duration, err error) {
-	if ok, err = s.takePlace(ctx, name, owner, slots, ms); ok || err != nil {
+func (l locks) acquireOnce(ctx context.Context, name, owner string, slots int, ms int64) (ok bool, free time.Duration, err error) {
+	if ok, err = l.takePlace(ctx, name, owner, slots, ms); ok || err != nil {
 		return ok, 0, err
 	}
-	p, err := s.places(ctx, name)
+	p, err := l.places(ctx, name)
 	n := len(p.ends)
 	switch {
 	case err != nil:
 		return false, 0, err
 	case p.held[owner]:
-		ok, err = s.renew(ctx, name, owner, ms)
+		ok, err = l.renew(ctx, name, owner, ms)
 		return ok, 0, err
 	case n >= slots:
 		return false, time.Duration(p.ends[n-slots]-p.now) * time.Millisecond, nil
 	}
-	return false, 0, s.makePlaces(ctx, name, p.missing(slots))
+	return false, 0, l.makePlaces(ctx, name, p.missing(slots))
 }
 
 // acquireTries is how often Acquire looks for a place while some are free and others are at them.
@@ -50,27 +50,27 @@ const acquireTries = 4
 
 // takePlace takes one of the first places under a name, unless owner has one or as many are held. Rows that others are
 // at are passed over.
-func (s store) takePlace(ctx context.Context, name, owner string, slots int, ms int64) (ok bool, err error) {
+func (l locks) takePlace(ctx context.Context, name, owner string, slots int, ms int64) (ok bool, err error) {
 	const take = "UPDATE {holds} SET owner = ?, at = {now} + ?, seq = seq + 1 WHERE name = ? AND slot = "
 	place := "SELECT slot FROM {holds} WHERE name = ? AND slot < ? AND at <= {now}" +
 		" AND (SELECT COUNT(*) FROM {holds} h WHERE h.name = ? AND h.at > {now}) < ?" +
 		" AND NOT EXISTS (SELECT 1 FROM {holds} o WHERE o.name = ? AND o.owner = ? AND o.at > {now})" +
-		" ORDER BY slot LIMIT 1" + s.q.d.passLocked()
+		" ORDER BY slot LIMIT 1" + l.s.d.passLocked()
 	args := []any{name, slots, name, slots, name, owner}
-	if s.q.d.returning() {
-		return s.change(ctx, take+"("+place+")", append([]any{owner, ms, name}, args...)...)
+	if l.s.d.returning() {
+		return l.change(ctx, take+"("+place+")", append([]any{owner, ms, name}, args...)...)
 	}
-	err = s.q.inTx(ctx, func(tx *sql.Tx) error {
+	err = l.s.inTx(ctx, func(tx *sql.Tx) error {
 		ok = false
 		var slot int64
-		err := s.q.each(ctx, tx, place, args, func(rows *sql.Rows) error {
+		err := l.s.each(ctx, tx, place, args, func(rows *sql.Rows) error {
 			ok = true
 			return rows.Scan(&slot)
 		})
 		if err != nil || !ok {
 			return err
 		}
-		_, err = s.q.exec(ctx, tx, take+"?", owner, ms, name, slot)
+		_, err = l.s.exec(ctx, tx, take+"?", owner, ms, name, slot)
 		return err
 	})
 	return ok, err
@@ -84,10 +84,10 @@ type places struct {
 	slots map[int]bool // those that have a row
 }
 
-func (s store) places(ctx context.Context, name string) (p places, err error) {
+func (l locks) places(ctx context.Context, name string) (p places, err error) {
 	p.held, p.slots = map[string]bool{}, map[int]bool{}
 	statement := "SELECT slot, owner, at, {now} FROM {holds} WHERE name = ?"
-	err = s.q.each(ctx, s.q.db, statement, []any{name}, func(rows *sql.Rows) error {
+	err = l.s.each(ctx, l.s.db, statement, []any{name}, func(rows *sql.Rows) error {
 		var slot int
 		var owner string
 		var at int64
@@ -116,7 +116,7 @@ func (p places) missing(slots int) (missing []any) {
 }
 
 // makePlaces makes rows for slots, and one by which the sweep finds them.
-func (s store) makePlaces(ctx context.Context, name string, slots []any) error {
+func (l locks) makePlaces(ctx context.Context, name string, slots []any) error {
 	if len(slots) == 0 {
 		return nil
 	}
@@ -125,49 +125,49 @@ func (s store) makePlaces(ctx context.Context, name string, slots []any) error {
 		args = append(args, name, slot)
 	}
 	statement := "INSERT INTO {holds} (name, slot, at) VALUES (?, ?, 0)" + strings.Repeat(", (?, ?, 0)", len(slots)-1) +
-		s.q.d.upsert("name, slot", "seq = {holds}.seq + 1")
-	return s.q.inTx(ctx, func(tx *sql.Tx) error {
-		_, err := s.q.exec(ctx, tx, "INSERT INTO {locks} (name, ends) VALUES (?, {now})"+
-			s.q.d.upsert("name", "ends = {now}, seq = {locks}.seq + 1"), name)
+		l.s.d.upsert("name, slot", "seq = {holds}.seq + 1")
+	return l.s.inTx(ctx, func(tx *sql.Tx) error {
+		_, err := l.s.exec(ctx, tx, "INSERT INTO {locks} (name, ends) VALUES (?, {now})"+
+			l.s.d.upsert("name", "ends = {now}, seq = {locks}.seq + 1"), name)
 		if err == nil {
-			_, err = s.q.exec(ctx, tx, statement, args...)
+			_, err = l.s.exec(ctx, tx, statement, args...)
 		}
 		return err
 	})
 }
 
 // Renew implements middleware.Store.
-func (s store) Renew(ctx context.Context, key, owner string, ttl time.Duration) (held bool, err error) {
+func (l locks) Renew(ctx context.Context, key, owner string, ttl time.Duration) (held bool, err error) {
 	if err := errors.Join(check(key, "ttl", ttl), checkOwner(key, owner)); err != nil {
 		return false, err
 	}
-	err = s.limited(ctx, func(ctx context.Context) error {
-		held, err = s.renew(ctx, spaceLease+key, owner, roundUp(ttl))
+	err = l.limited(ctx, func(ctx context.Context) error {
+		held, err = l.renew(ctx, spaceLease+key, owner, roundUp(ttl))
 		return err
 	})
 	return held && err == nil, err
 }
 
-func (s store) renew(ctx context.Context, name, owner string, ms int64) (held bool, err error) {
-	return s.change(ctx, "UPDATE {holds} SET at = {now} + ?, seq = seq + 1 WHERE name = ? AND owner = ? AND at > {now}", ms, name, owner)
+func (l locks) renew(ctx context.Context, name, owner string, ms int64) (held bool, err error) {
+	return l.change(ctx, "UPDATE {holds} SET at = {now} + ?, seq = seq + 1 WHERE name = ? AND owner = ? AND at > {now}", ms, name, owner)
 }
 
 // Release implements middleware.Store.
-func (s store) Release(ctx context.Context, key, owner string) error {
+func (l locks) Release(ctx context.Context, key, owner string) error {
 	if err := errors.Join(checkKey(key), checkOwner(key, owner)); err != nil {
 		return err
 	}
-	return s.limited(ctx, func(ctx context.Context) error {
-		_, err := s.change(ctx, "UPDATE {holds} SET owner = '', at = 0, seq = seq + 1 WHERE name = ? AND owner = ?", spaceLease+key, owner)
+	return l.limited(ctx, func(ctx context.Context) error {
+		_, err := l.change(ctx, "UPDATE {holds} SET owner = '', at = 0, seq = seq + 1 WHERE name = ? AND owner = ?", spaceLease+key, owner)
 		return err
 	})
 }
 
 // change runs one statement and reports whether it changed a row. Where a statement by itself would lock all rows that
 // it looks at, it is in a transaction.
-func (s store) change(ctx context.Context, statement string, args ...any) (ok bool, err error) {
-	run := func(x sqlRunner) error {
-		result, err := s.q.exec(ctx, x, statement, args...)
+func (l locks) change(ctx context.Context, statement string, args ...any) (ok bool, err error) {
+	run := func(x runner) error {
+		result, err := l.s.exec(ctx, x, statement, args...)
 		if err != nil {
 			return err
 		}
@@ -175,10 +175,10 @@ func (s store) change(ctx context.Context, statement string, args ...any) (ok bo
 		ok = n > 0
 		return err
 	}
-	if s.q.d.returning() {
-		err = s.q.again(ctx, func() error { return run(s.q.db) })
+	if l.s.d.returning() {
+		err = l.s.again(ctx, func() error { return run(l.s.db) })
 	} else {
-		err = s.q.inTx(ctx, func(tx *sql.Tx) error { return run(tx) })
+		err = l.s.inTx(ctx, func(tx *sql.Tx) error { return run(tx) })
 	}
 	return ok && err == nil, err
 }
@@ -186,10 +186,7 @@ func (s store) change(ctx context.Context, statement string, args ...any) (ok bo
 const storeLimit = 10 * time.Second
 
 // limited runs fn within the store's own limit.
-func (s store) limited(ctx context.Context, fn func(ctx context.Context) error) error {
-	if s.q.sync != nil {
-		return ErrSync
-	}
+func (l locks) limited(ctx context.Context, fn func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, storeLimit)
 	defer cancel()
 	return fn(ctx)

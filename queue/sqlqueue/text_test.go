@@ -1,4 +1,4 @@
-package queue
+package sqlqueue
 
 import (
 	"database/sql"
@@ -11,14 +11,14 @@ import (
 // A worker that runs for weeks must not keep a statement for each list of jobs that it has seen.
 func TestStatementsThatAreKeptHaveAnEnd(t *testing.T) {
 	for _, d := range []Dialect{SQLite, PostgreSQL, MySQL} {
-		q, err := New(&sql.DB{}, d)
+		s, err := New(&sql.DB{}, d)
 		require.NoError(t, err)
 		for i := range int64(1000) {
-			cond, _ := q.reservations([]int64{i, i + 1}, []string{"a.1", "a.2"})
-			q.text("DELETE FROM {jobs} WHERE " + cond)
+			cond, _ := s.reservations([]int64{i, i + 1}, []string{"a.1", "a.2"})
+			s.text("DELETE FROM {jobs} WHERE " + cond)
 		}
 		kept := 0
-		q.texts.Range(func(any, any) bool { kept++; return true })
+		s.texts.Range(func(any, any) bool { kept++; return true })
 		assert.LessOrEqual(t, kept, 1, d)
 	}
 }

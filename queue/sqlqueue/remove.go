@@ -1,4 +1,4 @@
-package queue
+package sqlqueue
 
 import (
 	"context"
@@ -12,24 +12,21 @@ const clearChunk = 1000
 
 // Clear removes the jobs of a queue ("" is every queue) that no worker has, and says how many those were. Dead letters
 // stay.
-func (q *Queue) Clear(ctx context.Context, queue string) (n int64, err error) {
-	if q.sync != nil {
-		return 0, nil
-	}
+func (s *Store) Clear(ctx context.Context, queue string) (n int64, err error) {
 	cond, args := "reserved_token IS NULL", []any{}
 	if queue != "" {
 		cond, args = "queue = ? AND "+cond, []any{queue}
 	}
-	return q.deleteInChunks(ctx, "{jobs}", "id", cond, args)
+	return s.deleteInChunks(ctx, "{jobs}", "id", cond, args)
 }
 
 // deleteInChunks deletes the rows of a condition in the order of a key, a column of whole numbers with an index. Each
 // look goes on where the last one ended, so that it does not wade through what was deleted.
-func (q *Queue) deleteInChunks(ctx context.Context, table, key, cond string, args []any) (n int64, err error) {
+func (s *Store) deleteInChunks(ctx context.Context, table, key, cond string, args []any) (n int64, err error) {
 	look := "SELECT id, " + key + " FROM " + table + " WHERE " + key + " >= ? AND " + cond + " ORDER BY " + key + " LIMIT ?"
 	for from := int64(math.MinInt64); ; {
 		var ids []int64
-		err := q.each(ctx, q.read, look, slices.Concat([]any{from}, args, []any{clearChunk}), func(rows *sql.Rows) error {
+		err := s.each(ctx, s.read, look, slices.Concat([]any{from}, args, []any{clearChunk}), func(rows *sql.Rows) error {
 			var id int64
 			err := rows.Scan(&id, &from)
 			ids = append(ids, id)
@@ -39,9 +36,9 @@ func (q *Queue) deleteInChunks(ctx context.Context, table, key, cond string, arg
 			return n, err
 		}
 		var deleted int64
-		in, inArgs := q.d.ids("id", ids)
-		err = q.inTx(ctx, func(tx *sql.Tx) error {
-			result, err := q.exec(ctx, tx, "DELETE FROM "+table+" WHERE "+in+" AND "+cond, slices.Concat(inArgs, args)...)
+		in, inArgs := s.d.ids("id", ids)
+		err = s.inTx(ctx, func(tx *sql.Tx) error {
+			result, err := s.exec(ctx, tx, "DELETE FROM "+table+" WHERE "+in+" AND "+cond, slices.Concat(inArgs, args)...)
 			if err != nil {
 				return err
 			}

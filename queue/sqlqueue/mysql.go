@@ -1,11 +1,15 @@
-package queue
+package sqlqueue
 
 import (
 	"database/sql"
 	"strings"
+
+	"github.com/taskd-go/task/queue/backend"
 )
 
 type mysql struct{}
+
+func (mysql) name() string { return "mysql" }
 
 func (mysql) now() string {
 	return "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000)"
@@ -32,8 +36,8 @@ func (mysql) tokens(column string, list []string) (string, []any) {
 	return column + " IN (" + strings.TrimSuffix(strings.Repeat("?,", len(list)), ",") + ")", args
 }
 
-func (mysql) insertMany(pushes []*push, now int64) (string, []any, error) {
-	return manyValues(pushes, now)
+func (mysql) insertMany(messages []backend.Message, now int64) (string, []any, error) {
+	return manyValues(messages, now)
 }
 
 func (mysql) inlines() bool { return true }

@@ -1,0 +1,134 @@
+package queue
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/taskd-go/task/queue/backend"
+)
+
+// Counts counts the jobs of a queue; "" is every queue. A state of which there are MaxCount or more is MaxCount, and
+// what it costs does not grow beyond that.
+func (q *Queue) Counts(ctx context.Context, queue string) (Counts, error) {
+	a, err := as[backend.Admin](q, "counts")
+	if err != nil {
+		return Counts{}, err
+	}
+	return a.Counts(ctx, queue)
+}
+
+// Size returns the number of jobs of a queue, whatever their state, each state up to MaxCount; "" is every queue.
+func (q *Queue) Size(ctx context.Context, queue string) (int64, error) {
+	c, err := q.Counts(ctx, queue)
+	return c.Size(), err
+}
+
+// List yields the live jobs of a queue ("" is every queue) in the order of their ids. It reads a page at a time, so jobs
+// may come and go meanwhile. After an error it ends.
+func (q *Queue) List(ctx context.Context, queue string) iter.Seq2[JobInfo, error] {
+	a, err := as[backend.Admin](q, "list of jobs")
+	if err != nil {
+		return only[JobInfo](err)
+	}
+	return a.List(ctx, queue)
+}
+
+// Inspect finds a job by the id that Push returned: alive, dead, or both in turn. Without either it returns ErrNotFound.
+func (q *Queue) Inspect(ctx context.Context, id string) (Record, error) {
+	a, err := as[backend.Admin](q, "look at one job")
+	if err != nil {
+		return Record{}, err
+	}
+	return a.Inspect(ctx, id)
+}
+
+// Clear removes the jobs of a queue ("" is every queue) that no worker has, and returns their number. Dead letters stay.
+func (q *Queue) Clear(ctx context.Context, queue string) (n int64, err error) {
+	a, err := as[backend.Admin](q, "removal of jobs")
+	if err != nil {
+		return 0, err
+	}
+	return a.Clear(ctx, queue)
+}
+
+// Failed yields the dead letters that f chooses, the oldest first. It reads a page at a time. After an error it ends.
+func (q *Queue) Failed(ctx context.Context, f Filter) iter.Seq2[FailedJob, error] {
+	a, err := as[backend.Admin](q, deadWhat)
+	if err != nil {
+		return only[FailedJob](err)
+	}
+	return a.Failed(ctx, f)
+}
+
+// FailedByID returns one dead letter, or ErrNotFound.
+func (q *Queue) FailedByID(ctx context.Context, id string) (FailedJob, error) {
+	a, err := as[backend.Admin](q, deadWhat)
+	if err != nil {
+		return FailedJob{}, err
+	}
+	return a.FailedByID(ctx, id)
+}
+
+// CountFailed counts the dead letters that f chooses, by error class. Many of one class mean a fault that a replay will
+// meet again.
+func (q *Queue) CountFailed(ctx context.Context, f Filter) (byClass map[string]int, err error) {
+	a, err := as[backend.Admin](q, deadWhat)
+	if err != nil {
+		return nil, err
+	}
+	return a.CountFailed(ctx, f)
+}
+
+// Retry puts dead letters back into their queues, due at once, with all their attempts again and the ids that their jobs
+// had. Each goes by itself: of two who retry one letter one gets ErrNotFound, and the letters named before it are back.
+// Those whose unique key is taken stay, and the error at the end is a *TakenError.
+func (q *Queue) Retry(ctx context.Context, ids ...string) error {
+	a, err := as[backend.Admin](q, deadWhat)
+	if err != nil {
+		return err
+	}
+	defer q.workers.wake()
+	return a.Retry(ctx, ids...)
+}
+
+// RetryAll is Retry for the dead letters that f chooses, the oldest first, and returns how many are back. It keeps no
+// more than a chunk of them in memory. A letter that the store does not take, such as one that is too large for it, stays
+// dead and holds up no other; the error at the end has a *ReplayError for each. Two such letters in a row end the run,
+// unless their size is the reason: then it is the store that fails. It can be run again after an error, and takes up
+// where it ended.
+func (q *Queue) RetryAll(ctx context.Context, f Filter) (n int, err error) {
+	a, err := as[backend.Admin](q, deadWhat)
+	if err != nil {
+		return 0, err
+	}
+	defer q.workers.wake()
+	progress := f.Progress
+	f.Progress = func(done, of int) {
+		q.workers.wake()
+		if progress != nil {
+			progress(done, of)
+		}
+	}
+	return a.RetryAll(ctx, f)
+}
+
+// Prune removes the dead letters of a queue ("" is every queue) that died more than age ago, by the store's clock, and
+// returns their number. Nothing else ever removes one, but Retry.
+func (q *Queue) Prune(ctx context.Context, queue string, age time.Duration) (n int64, err error) {
+	a, err := as[backend.Admin](q, deadWhat)
+	if err != nil {
+		return 0, err
+	}
+	return a.Prune(ctx, queue, age)
+}
+
+const deadWhat = "dead letters to look at"
+
+// only yields an error and ends.
+func only[T any](err error) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		yield(none, err)
+	}
+}

@@ -1,0 +1,28 @@
+package queue
+
+// A goroutinePool reuses goroutines: one whose function has returned waits for the next function, with a stack that has
+// grown already.
+type goroutinePool struct {
+	next chan func()
+	over <-chan struct{} // closed when those that wait must end
+}
+
+// run calls f in a goroutine.
+func (p goroutinePool) run(f func()) {
+	select {
+	case p.next <- f:
+	default:
+		go p.loop(f)
+	}
+}
+
+func (p goroutinePool) loop(f func()) {
+	for {
+		f()
+		select {
+		case f = <-p.next:
+		case <-p.over:
+			return
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package sqlqueue
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/taskd-go/task/job"
+	"github.com/taskd-go/task/queue/backend"
+)
+
+// An ending is a completion on its way into the tables.
+type ending struct {
+	*backend.Completion
+	row  *row
+	lean bool // with what it has gathered the row is too large for the database, so the payload stays as it is
+}
+
+const free = "UPDATE {jobs} SET reserved_token = NULL, reserved_at = NULL, lease_until = NULL, attempts = attempts - ?, crashes = crashes + ?, seq = seq + 1, available_at = "
+
+// Complete stores completions in one transaction, so they fail together.
+func (c *consumer) Complete(ctx context.Context, completions []backend.Completion) []error {
+	var ids []int64 // of all, in their order
+	var done []int64
+	var tokens []string
+	var others []ending
+	for i := range completions {
+		e := ending{Completion: &completions[i], row: completions[i].Delivery.Receipt.(*row)}
+		ids = append(ids, e.row.id)
+		switch e.Outcome {
+		case job.Succeeded, job.Discarded, job.Skipped:
+			done, tokens = append(done, e.row.id), append(tokens, e.row.token.String)
+		default:
+			others = append(others, e)
+		}
+	}
+	held, err := c.complete(ctx, done, tokens, others)
+	if err != nil {
+		return slices.Repeat([]error{err}, len(completions))
+	}
+	return lost(ids, held)
+}
+
+// complete returns the ids of those rows whose reservations were still held.
+func (c *consumer) complete(ctx context.Context, done []int64, tokens []string, others []ending) (held []int64, err error) {
+	if len(others) == 0 && c.d.returning() { // one statement is a transaction
+		err = c.again(ctx, func() (err error) {
+			held, err = c.deleteReserved(ctx, c.db, done, tokens)
+			return err
+		})
+		return held, err
+	}
+	if len(done) == 0 && len(others) == 1 {
+		ok, err := c.endAlone(ctx, others[0])
+		if ok {
+			held = []int64{others[0].row.id}
+		}
+		return held, err
+	}
+	err = c.inTx(ctx, func(tx *sql.Tx) error {
+		held = nil
+		if len(done) > 0 {
+			gone, err := c.deleteReserved(ctx, tx, done, tokens)
+			if err != nil {
+				return err
+			}
+			held = gone
+		}
+		for _, e := range others {
+			ok, err := c.endReservation(ctx, tx, e)
+			if err != nil {
+				return err
+			}
+			if ok {
+				held = append(held, e.row.id)
+			}
+		}
+		return nil
+	})
+	return held, err
+}
+
+func (s *Store) deleteReserved(ctx context.Context, x runner, ids []int64, tokens []string) ([]int64, error) {
+	cond, args := s.reservations(ids, tokens)
+	return s.change(ctx, x, "DELETE FROM {jobs}", nil, cond, args)
+}
+
+// endReservation frees a row for its next run or buries it. Not ok: the reservation is another's by now.
+func (c *consumer) endReservation(ctx context.Context, tx *sql.Tx, e ending) (ok bool, err error) {
+	cond, args := "id = ? AND reserved_token = ?", []any{e.row.id, e.row.token.String}
+	if e.Lapsed { // it may have been renewed since it was read
+		cond, args = cond+" AND lease_until = ?", append(args, e.row.leaseUntil.Int64)
+	}
+	var changed []int64
+	if e.Outcome == job.Dead {
+		if e.lean {
+			if err := c.buryLean(ctx, tx, e, cond, args); err != nil {
+				return false, err
+			}
+		}
+		changed, err = c.change(ctx, tx, "DELETE FROM {jobs}", nil, cond, args)
+	} else {
+		due, dueArg := "{now} + ?", delayMS(e.Delay)
+		if !e.DueAt.IsZero() {
+			due, dueArg = "?", e.DueAt.UnixMilli()
+		}
+		verb, set := free+due, []any{number(e.Uncount), number(e.Crashed), dueArg}
+		if !e.lean {
+			verb, set = verb+", payload = ?", append(set, string(e.Payload()))
+		}
+		changed, err = c.change(ctx, tx, verb, set, cond, args)
+	}
+	if err != nil || len(changed) == 0 {
+		return false, err
+	}
+	if e.Outcome == job.Dead && !e.lean {
+		err = c.bury(ctx, tx, e)
+	}
+	return err == nil, err
+}
+
+// endAlone is endReservation in a transaction of its own. What is too large for the database with the errors that it
+// gathered ends without them: else it would run for ever.
+func (c *consumer) endAlone(ctx context.Context, e ending) (ok bool, err error) {
+	for {
+		err = c.inTx(ctx, func(tx *sql.Tx) (err error) {
+			ok, err = c.endReservation(ctx, tx, e)
+			return err
+		})
+		if e.lean || !c.d.tooLarge(err) {
+			return ok, err
+		}
+		e.lean = true
+	}
+}
+
+func number(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+const insertFailed = "INSERT INTO {failed} (job, queue, job_id, job_type, payload, error_class, error, reason, history, failed_by, " +
+	"attempts, crashes, replays, priority, max_attempts, backoff_ms, timeout_ms, unique_key, created_at, failed_at) "
+
+// bury stores the dead letter of a row.
+func (c *consumer) bury(ctx context.Context, tx *sql.Tx, e ending) error {
+	letter, r := e.Letter, e.row
+	history, err := historyOf(letter.Job, letter.Attempts)
+	if err != nil {
+		return err
+	}
+	_, err = c.exec(ctx, tx, insertFailed+"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now})",
+		r.id, r.queue, storable(letter.Job.JobID), storable(letter.Job.JobType), string(e.Payload()), storable(letter.ErrorClass),
+		storable(letter.Error), string(letter.Reason), history, c.session.Worker, r.attempts-number(e.Uncount),
+		r.crashes+number(e.Crashed), letter.Replays, r.priority, r.maxAttempts, r.backoffMS, r.timeoutMS, r.uniqueKey, r.createdAt)
+	return err
+}
+
+// buryLean stores the dead letter of a row with the payload that it has there, and of its errors the last one.
+func (c *consumer) buryLean(ctx context.Context, tx *sql.Tx, e ending, cond string, condArgs []any) error {
+	letter := e.Letter
+	history, err := historyOf(letter.Job, letter.Attempts[len(letter.Attempts)-1:])
+	if err != nil {
+		return err
+	}
+	// Numbers are added to columns, which gives them a type.
+	_, err = c.exec(ctx, tx, insertFailed+"SELECT id, queue, ?, ?, payload, ?, ?, ?, ?, ?, attempts - ?, crashes + ?, crashes - crashes + ?, priority, max_attempts, backoff_ms, "+
+		"timeout_ms, unique_key, created_at, {now} FROM {jobs} WHERE "+cond,
+		append([]any{storable(letter.Job.JobID), storable(letter.Job.JobType), storable(letter.ErrorClass), storable(letter.Error),
+			string(letter.Reason), history, c.session.Worker, number(e.Uncount), number(e.Crashed), letter.Replays}, condArgs...)...)
+	return err
+}
+
+func historyOf(e job.Envelope, attempts []job.AttemptError) (string, error) {
+	history, err := json.Marshal(attempts)
+	if err != nil {
+		return "", fmt.Errorf("queue: history of %s: %w", e.JobID, err)
+	}
+	return string(history), nil
+}
+
+// maxText is the length in bytes of a text that MySQL's TEXT takes.
+const maxText = 60_000
+
+// storable is a text as every database takes it: cut, in UTF-8, without NUL. A dead letter that could not be stored
+// would keep its job running for ever.
+func storable(text string) string {
+	text = strings.ReplaceAll(strings.ToValidUTF8(text[:min(len(text), maxText)], "\uFFFD"), "\x00", "\uFFFD")
+	if cut := maxText; len(text) > cut {
+		for !utf8.RuneStart(text[cut]) {
+			cut--
+		}
+		text = text[:cut]
+	}
+	return text
+}

@@ -1,0 +1,141 @@
+package sqlqueue
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/taskd-go/task/queue/backend"
+)
+
+// A consumer takes jobs for one run of a worker. It holds no connection.
+type consumer struct {
+	*Store
+	session backend.Session
+
+	from    map[level]place // where the last jobs were found
+	locksAt time.Time       // when the rows of the locks are swept next
+}
+
+var (
+	_ backend.Consumer = (*consumer)(nil)
+	_ backend.Sweeper  = (*consumer)(nil)
+	_ backend.Tidier   = (*consumer)(nil)
+)
+
+// locksEvery is the time between sweeps of what locks have left.
+const locksEvery = time.Minute
+
+// Open implements backend.Backend. It does no I/O.
+func (s *Store) Open(_ context.Context, session backend.Session) (backend.Consumer, error) {
+	return &consumer{Store: s, session: session, from: map[level]place{}, locksAt: time.Now().Add(locksEvery)}, nil
+}
+
+// Receive goes on from where it found the last jobs: before them lie the rows of finished jobs that the database has not
+// cleaned up, and each look would wade through them. What has come in there since, such as a push that was committed
+// late, is found once a second, after a call of Lapsed, or when nothing else is.
+func (c *consumer) Receive(ctx context.Context, want backend.Want) ([]backend.Delivery, error) {
+	look := claim{
+		queues: want.Queues, limit: want.Max, lease: c.session.Lease, from: c.from,
+		token: c.session.Worker + "." + strconv.FormatInt(c.claims.Add(1), 36),
+	}
+	rows, err := c.claim(ctx, look)
+	if err == nil && len(rows) == 0 && len(c.from) > 0 {
+		clear(c.from)
+		rows, err = c.claim(ctx, look)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range slices.Backward(rows) {
+		c.from[level{r.queue, r.priority}] = place{r.availableAt, r.id}
+	}
+	return deliveries(rows), nil
+}
+
+// Extend renews leases. All go in one statement, so they fail together.
+func (c *consumer) Extend(ctx context.Context, receipts []backend.Receipt) []error {
+	ids, tokens := reserved(receipts)
+	held, err := c.renew(ctx, ids, tokens, c.session.Lease)
+	if err != nil {
+		return slices.Repeat([]error{err}, len(receipts))
+	}
+	return lost(ids, held)
+}
+
+// lost has ErrLost for each of ids that is not among held; nil if all are.
+func lost(ids, held []int64) []error {
+	if len(held) == len(ids) {
+		return nil
+	}
+	still := set(held)
+	errs := make([]error, len(ids))
+	for i, id := range ids {
+		if !still[id] {
+			errs[i] = backend.ErrLost
+		}
+	}
+	return errs
+}
+
+func set(ids []int64) map[int64]bool {
+	m := make(map[int64]bool, len(ids))
+	for _, id := range ids {
+		m[id] = true
+	}
+	return m
+}
+
+// reserved are the ids and tokens of deliveries.
+func reserved(receipts []backend.Receipt) (ids []int64, tokens []string) {
+	ids, tokens = make([]int64, len(receipts)), make([]string, len(receipts))
+	for i, receipt := range receipts {
+		r := receipt.(*row)
+		ids[i], tokens[i] = r.id, r.token.String
+	}
+	return ids, tokens
+}
+
+// sweepChunk is how many lapsed rows one call of Lapsed returns.
+const sweepChunk = backend.MaxComplete
+
+// Lapsed implements backend.Sweeper.
+func (c *consumer) Lapsed(ctx context.Context, keep []backend.Receipt) (lapsed []backend.Delivery, full bool, err error) {
+	clear(c.from)
+	cond, args := "reserved_token IS NOT NULL AND lease_until < {now}", []any(nil)
+	if len(keep) > 0 {
+		var kept string
+		kept, args = c.reservations(reserved(keep))
+		cond += " AND NOT (" + kept + ")"
+	}
+	statement := "SELECT " + rowColumns + " FROM {jobs} WHERE " + cond + " ORDER BY lease_until LIMIT " + strconv.Itoa(sweepChunk)
+	var rows []*row
+	err = c.each(ctx, c.read, statement, args, func(r *sql.Rows) error {
+		row, err := scanRow(r)
+		rows = append(rows, row)
+		return err
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	return deliveries(rows), len(rows) == sweepChunk, nil
+}
+
+// Tidy removes cancellations that every worker has read, and once a minute what locks have left.
+func (c *consumer) Tidy(ctx context.Context, read backend.Orders) error {
+	if len(read.Cancelled) > 0 {
+		if err := c.sweepControl(ctx); err != nil {
+			return err
+		}
+	}
+	if time.Now().Before(c.locksAt) {
+		return nil
+	}
+	c.locksAt = time.Now().Add(locksEvery)
+	return c.sweepLocks(ctx)
+}
+
+// Close implements backend.Consumer. What Receive took it has returned, so there is nothing to give back.
+func (*consumer) Close(context.Context) error { return nil }

@@ -1,0 +1,114 @@
+package sqlqueue
+
+import (
+	"database/sql"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/taskd-go/task/queue/backend"
+)
+
+// ErrSchema says that the database lacks the queue's tables, or has older ones. It wraps backend.ErrSetup.
+var ErrSchema error = schemaError{}
+
+type schemaError struct{}
+
+func (schemaError) Error() string {
+	return "the queue's tables are missing or old; apply them with: taskd queue migrate"
+}
+func (schemaError) Unwrap() error { return backend.ErrSetup }
+
+// A Store keeps jobs in the tables of one database. It implements backend.Backend, holds no goroutine and needs no
+// Close: closing the *sql.DB, after the workers have returned, is enough. It is safe for concurrent use.
+type Store struct {
+	options
+	db    *sql.DB
+	read  *sql.DB
+	d     dialect
+	names names
+	fill  *strings.Replacer // puts names and the clock into a statement
+
+	texts   sync.Map // statement as written → as sent, where there are few
+	stmts   sync.Map // statement as sent → *sql.Stmt, where they are prepared
+	retries atomic.Int64
+	claims  atomic.Int64 // tokens given out
+	notify  debounce
+}
+
+var (
+	_ backend.Backend  = (*Store)(nil)
+	_ backend.TxPusher = (*Store)(nil)
+	_ backend.Control  = (*Store)(nil)
+	_ backend.Admin    = (*Store)(nil)
+	_ backend.Locker   = (*Store)(nil)
+)
+
+// An Option is an option of New.
+type Option func(*options)
+
+type options struct {
+	tables  Tables
+	readers *sql.DB
+	clock   string
+	channel string
+}
+
+// WithTables gives the tables other names.
+func WithTables(t Tables) Option { return func(o *options) { o.tables = t } }
+
+// WithReader lets what only reads (Counts, List, Failed, Inspect) use another pool of connections to the same database:
+// with SQLite, where writing has one connection, reads need not wait for it.
+func WithReader(db *sql.DB) Option { return func(o *options) { o.readers = db } }
+
+// WithClock is an SQL expression for the time in UTC milliseconds, in place of the database's own clock: for tests.
+func WithClock(expr string) Option { return func(o *options) { o.clock = expr } }
+
+// WithNotify lets pushes to PostgreSQL notify a LISTEN channel, with the queue's name as the payload and at most once in
+// 100 ms for each queue, outside of transactions and inside; sqlqueue/postgres listens there. Other databases ignore it.
+func WithNotify(channel string) Option { return func(o *options) { o.channel = channel } }
+
+// New returns the store in db. It does no I/O: a database without the tables shows at the first call, as ErrSchema.
+//
+// With SQLite db must have one connection, transactions that begin with BEGIN IMMEDIATE, and a busy time-out where other
+// processes have the file open, as sqlqueue/sqlite opens it.
+func New(db *sql.DB, d Dialect, opts ...Option) (*Store, error) {
+	s := &Store{db: db, d: d.impl()}
+	for _, set := range opts {
+		set(&s.options)
+	}
+	if db == nil {
+		return nil, &backend.ConfigError{Option: "db", Value: nil, Rule: "must not be nil"}
+	}
+	if s.d == nil {
+		return nil, &backend.ConfigError{Option: "dialect", Value: d, Rule: "must be SQLite, PostgreSQL or MySQL"}
+	}
+	var err error
+	if s.names, err = s.tables.names(); err != nil {
+		return nil, err
+	}
+	if d != PostgreSQL {
+		s.channel = ""
+	}
+	if s.clock == "" {
+		s.clock = s.d.now()
+	}
+	s.fill = strings.NewReplacer("{jobs}", s.names.jobs, "{failed}", s.names.failed, "{control}", s.names.control,
+		"{locks}", s.names.locks, "{holds}", s.names.holds, "{now}", s.clock)
+	s.read = s.readers
+	if s.read == nil {
+		s.read = db
+	}
+	return s, nil
+}
+
+// Name implements backend.Backend: sqlite, postgres or mysql.
+func (s *Store) Name() string { return s.d.name() }
+
+// Can implements backend.Backend.
+func (s *Store) Can() backend.Capabilities {
+	return backend.Capabilities{Delay: true, Priority: true, Unique: true, Atomic: true}
+}
+
+// Retries returns how many transactions were tried again after a deadlock or a lock that was not to be had.
+func (s *Store) Retries() int64 { return s.retries.Load() }
