@@ -15,7 +15,7 @@ import (
 	"maragu.dev/goqite"
 	"maragu.dev/goqite/jobs"
 
-	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
 // openSQLiteFile opens a file with the pragmas that this queue sets, and with one connection, as River and goqite ask for.
@@ -48,7 +48,7 @@ func openGoqite(ctx context.Context, place string) (queueSession, error) {
 		work: func(ctx context.Context, n int, began func()) (time.Time, error) {
 			return goqiteWork(ctx, q, n, began), nil
 		},
-		clear: func(ctx context.Context) error { return empty(ctx, db, queue.SQLite, "goqite") },
+		clear: func(ctx context.Context) error { return empty(ctx, db, sqlqueue.SQLite, "goqite") },
 		close: db.Close,
 	}, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/sqlqueue"
 	"github.com/taskd-go/task/queue/sqlqueue/migrate"
 	"github.com/taskd-go/task/queue/sqlqueue/mysql"
 	"github.com/taskd-go/task/queue/sqlqueue/postgres"
@@ -22,11 +23,11 @@ func openQueueSQLite(ctx context.Context, place string) (queueSession, error) {
 	if err != nil {
 		return queueSession{}, err
 	}
-	q, err := db.Queue()
+	store, err := db.Store()
 	if err != nil {
 		return queueSession{}, err
 	}
-	return sessionOf(ctx, q, db.Write, queue.SQLite, 100, db.Close, queue.WakeBy(db.Waker()))
+	return sessionOf(ctx, queue.New(store), db.Write, sqlqueue.SQLite, 100, db.Close)
 }
 
 func openQueuePostgres(ctx context.Context, place string) (queueSession, error) {
@@ -34,11 +35,11 @@ func openQueuePostgres(ctx context.Context, place string) (queueSession, error) 
 	if err != nil {
 		return queueSession{}, err
 	}
-	q, err := db.Queue(queue.Tables{})
+	store, err := db.Store(sqlqueue.Tables{})
 	if err != nil {
 		return queueSession{}, err
 	}
-	return sessionOf(ctx, q, db.SQL, queue.PostgreSQL, 500, db.Close, queue.WakeBy(db.Waker(queue.Tables{})))
+	return sessionOf(ctx, queue.New(store), db.SQL, sqlqueue.PostgreSQL, 500, db.Close)
 }
 
 func openQueueMariaDB(ctx context.Context, place string) (queueSession, error) {
@@ -46,16 +47,16 @@ func openQueueMariaDB(ctx context.Context, place string) (queueSession, error) {
 	if err != nil {
 		return queueSession{}, err
 	}
-	q, err := mysql.Queue(db)
+	store, err := mysql.Store(db)
 	if err != nil {
 		return queueSession{}, err
 	}
-	return sessionOf(ctx, q, db, queue.MySQL, 100, db.Close)
+	return sessionOf(ctx, queue.New(store), db, sqlqueue.MySQL, 100, db.Close)
 }
 
 // sessionOf makes the tables and is the queue in them. An idle queue has a worker at its defaults.
-func sessionOf(ctx context.Context, q *queue.Queue, db *sql.DB, d queue.Dialect, atOnce int, close func() error, opts ...queue.WorkerOption) (queueSession, error) {
-	if _, err := migrate.Up(ctx, db, d, queue.Tables{}); err != nil {
+func sessionOf(ctx context.Context, q *queue.Queue, db *sql.DB, d sqlqueue.Dialect, atOnce int, close func() error) (queueSession, error) {
+	if _, err := migrate.Up(ctx, db, d, sqlqueue.Tables{}); err != nil {
 		return queueSession{}, err
 	}
 	return queueSession{
@@ -79,7 +80,7 @@ func sessionOf(ctx context.Context, q *queue.Queue, db *sql.DB, d queue.Dialect,
 			if err != nil {
 				return time.Time{}, err
 			}
-			opts := append(opts[:len(opts):len(opts)], queue.RunWith(&job.Runner{Timeout: time.Minute, Logger: slog.New(slog.DiscardHandler)}))
+			opts := []queue.WorkerOption{queue.Runner(&job.Runner{Timeout: time.Minute, Logger: slog.New(slog.DiscardHandler)})}
 			if n > 0 {
 				opts = append(opts, queue.Concurrency(atOnce))
 			}
@@ -92,9 +93,9 @@ func sessionOf(ctx context.Context, q *queue.Queue, db *sql.DB, d queue.Dialect,
 }
 
 // empty leaves no dead rows of the turn before behind, where that is a matter.
-func empty(ctx context.Context, db *sql.DB, d queue.Dialect, table string) error {
+func empty(ctx context.Context, db *sql.DB, d sqlqueue.Dialect, table string) error {
 	statement := "TRUNCATE TABLE " + table
-	if d == queue.SQLite {
+	if d == sqlqueue.SQLite {
 		statement = "DELETE FROM " + table
 	}
 	_, err := db.ExecContext(ctx, statement)

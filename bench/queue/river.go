@@ -13,7 +13,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riversqlite"
 	"github.com/riverqueue/river/rivermigrate"
 
-	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
 func (queueJob) Kind() string { return "nothing" }
@@ -73,7 +73,7 @@ func openRiverSQLite(ctx context.Context, place string) (queueSession, error) {
 	setting := riverBest
 	setting.Queues = riverDefault.Queues
 	s, err := openRiver(ctx, riversqlite.New(db), setting)
-	s.clear = func(ctx context.Context) error { return empty(ctx, db, queue.SQLite, "river_job") }
+	s.clear = func(ctx context.Context) error { return empty(ctx, db, sqlqueue.SQLite, "river_job") }
 	s.close = db.Close
 	return s, err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/taskd-go/task"
 	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
 // Exit codes, as the help and docs/operations.md list them.
@@ -51,7 +52,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if errors.As(err, &own) && own.advice != "" {
 		fmt.Fprintln(stderr, own.advice)
 	}
-	if errors.Is(err, queue.ErrSchema) { // although every command migrates
+	if errors.Is(err, sqlqueue.ErrSchema) { // although every command migrates
 		fmt.Fprintln(stderr, "A table prefix has one set of tables: give --jobs-table and --failed-table as at its first use, or another --table-prefix.")
 	}
 	return code

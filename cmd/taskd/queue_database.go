@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/sqlqueue"
 	"github.com/taskd-go/task/queue/sqlqueue/migrate"
 	"github.com/taskd-go/task/queue/sqlqueue/mysql"
 	"github.com/taskd-go/task/queue/sqlqueue/postgres"
@@ -27,7 +28,7 @@ import (
 type target struct {
 	dsn    string
 	flag   *pflag.Flag // that of dsn
-	tables queue.Tables
+	tables sqlqueue.Tables
 	file   *configFile
 }
 
@@ -43,10 +44,9 @@ func (at *target) addFlags(flags *pflag.FlagSet) {
 // A database is an open one, with the tables in it.
 type database struct {
 	queue   *queue.Queue
-	waker   queue.Waker // nil: none
 	sql     *sql.DB
-	dialect queue.Dialect
-	tables  queue.Tables
+	dialect sqlqueue.Dialect
+	tables  sqlqueue.Tables
 	applied int // migrations, by the opening
 	close   func() error
 }
@@ -68,10 +68,10 @@ func (at *target) source() (source, error) {
 	if err != nil {
 		return source{}, err
 	}
-	tables := queue.Tables{
+	tables := sqlqueue.Tables{
 		Prefix: at.tables.Prefix,
-		Jobs:   cmp.Or(at.tables.Jobs, settings.Tables.Jobs),
-		Failed: cmp.Or(at.tables.Failed, settings.Tables.Failed),
+		Jobs:   cmp.Or(at.tables.Jobs, settings.JobsTable),
+		Failed: cmp.Or(at.tables.Failed, settings.FailedTable),
 	}
 	if err := tables.Check(); err != nil {
 		return source{}, err
@@ -100,7 +100,7 @@ func (at *target) find(settings queue.Config) (dsn, by string, err error) {
 // A source is a database by its name, and what of it is meant.
 type source struct {
 	dsn, by string // by: who said so
-	tables  queue.Tables
+	tables  sqlqueue.Tables
 }
 
 // open connects, and brings the tables up to date.
@@ -197,8 +197,11 @@ func (s source) openSQLite(ctx context.Context, path string) (*database, error) 
 	if err != nil {
 		return nil, err
 	}
-	q, err := db.Queue(queue.WithTables(s.tables))
-	return &database{queue: q, waker: db.Waker(), sql: db.Write, dialect: queue.SQLite, tables: s.tables, close: db.Close}, err
+	store, err := db.Store(sqlqueue.WithTables(s.tables))
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &database{queue: queue.New(store), sql: db.Write, dialect: sqlqueue.SQLite, tables: s.tables, close: db.Close}, nil
 }
 
 func (s source) openPostgres(ctx context.Context) (*database, error) {
@@ -206,8 +209,11 @@ func (s source) openPostgres(ctx context.Context) (*database, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, err := db.Queue(s.tables)
-	return &database{queue: q, waker: db.Waker(s.tables), sql: db.SQL, dialect: queue.PostgreSQL, tables: s.tables, close: db.Close}, err
+	store, err := db.Store(s.tables)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &database{queue: queue.New(store), sql: db.SQL, dialect: sqlqueue.PostgreSQL, tables: s.tables, close: db.Close}, nil
 }
 
 func (s source) openMySQL(ctx context.Context) (*database, error) {
@@ -215,8 +221,11 @@ func (s source) openMySQL(ctx context.Context) (*database, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, err := mysql.Queue(db, queue.WithTables(s.tables))
-	return &database{queue: q, sql: db, dialect: queue.MySQL, tables: s.tables, close: db.Close}, err
+	store, err := mysql.Store(db, sqlqueue.WithTables(s.tables))
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &database{queue: queue.New(store), sql: db, dialect: sqlqueue.MySQL, tables: s.tables, close: db.Close}, nil
 }
 
 // migrated applies what the database lacks. Where two do so at once, one can fail for the other's sake; it

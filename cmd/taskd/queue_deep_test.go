@@ -49,7 +49,7 @@ func (j *jobs) pushMany(n int) *database {
 func (j *jobs) buryMany(n int) *database {
 	j.t.Helper()
 	db := j.pushMany(n)
-	quiet := queue.RunWith(&job.Runner{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	quiet := queue.Runner(&job.Runner{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	none, err := job.NewRegistry()
 	require.NoError(j.t, err)
 	_, err = queue.NewWorker(db.queue, none, quiet).WorkUntilEmpty(j.t.Context(), 0)

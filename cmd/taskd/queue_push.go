@@ -113,7 +113,7 @@ func (p *pushing) options(cmd *cobra.Command) []queue.PushOption {
 		options = append(options, queue.Backoff(p.backoff))
 	}
 	if p.unique != "" {
-		options = append(options, queue.Unique(p.unique, queue.Reject))
+		options = append(options, queue.Unique(p.unique, queue.TakenReject))
 	}
 	return options
 }

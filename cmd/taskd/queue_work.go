@@ -154,10 +154,7 @@ func (w *work) logger(cmd *cobra.Command, least slog.Level) *slog.Logger {
 func (w *work) options(cmd *cobra.Command, db *database, told *ledger) []queue.WorkerOption {
 	options := []queue.WorkerOption{
 		queue.Queues(w.queues), queue.Concurrency(w.concurrency), queue.Lease(w.lease), queue.Grace(w.drain),
-		queue.RunWith(&job.Runner{Timeout: w.timeout, OnEvent: told.event}),
-	}
-	if db.waker != nil {
-		options = append(options, queue.WakeBy(db.waker))
+		queue.Runner(&job.Runner{Timeout: w.timeout, OnEvent: told.event}),
 	}
 	return options
 }

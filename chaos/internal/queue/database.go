@@ -9,6 +9,7 @@ import (
 
 	"github.com/taskd-go/task/chaos/internal/cli"
 	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/sqlqueue"
 	"github.com/taskd-go/task/queue/sqlqueue/migrate"
 	"github.com/taskd-go/task/queue/sqlqueue/mysql"
 	"github.com/taskd-go/task/queue/sqlqueue/postgres"
@@ -18,17 +19,16 @@ import (
 // A source names a database and the tables in it.
 type source struct {
 	dsn    string // sqlite:PATH, postgres://… or mysql://…
-	tables queue.Tables
+	tables sqlqueue.Tables
 	wrap   func(*sql.DB) *sql.DB // wraps the connections that write; nil: none
 }
 
 // A database is an open one.
 type database struct {
 	queue   *queue.Queue
-	waker   queue.Waker // nil: none
 	sql     *sql.DB
-	dialect queue.Dialect
-	tables  queue.Tables
+	dialect sqlqueue.Dialect
+	tables  sqlqueue.Tables
 	close   func() error
 }
 
@@ -69,10 +69,13 @@ func (s source) openSQLite(ctx context.Context, path string) (*database, error) 
 	if err != nil {
 		return nil, err
 	}
-	opened, waker := *db, db.Waker()
+	opened := *db
 	db.Write = s.wrapped(db.Write)
-	q, err := db.Queue(queue.WithTables(s.tables))
-	return &database{queue: q, waker: waker, sql: opened.Write, dialect: queue.SQLite, tables: s.tables, close: opened.Close}, err
+	store, err := db.Store(sqlqueue.WithTables(s.tables))
+	if err != nil {
+		return nil, errors.Join(err, opened.Close())
+	}
+	return &database{queue: queue.New(store), sql: opened.Write, dialect: sqlqueue.SQLite, tables: s.tables, close: opened.Close}, nil
 }
 
 func (s source) openPostgres(ctx context.Context) (*database, error) {
@@ -82,8 +85,11 @@ func (s source) openPostgres(ctx context.Context) (*database, error) {
 	}
 	opened := *db
 	db.SQL = s.wrapped(db.SQL)
-	q, err := db.Queue(s.tables)
-	return &database{queue: q, waker: db.Waker(s.tables), sql: opened.SQL, dialect: queue.PostgreSQL, tables: s.tables, close: opened.Close}, err
+	store, err := db.Store(s.tables)
+	if err != nil {
+		return nil, errors.Join(err, opened.Close())
+	}
+	return &database{queue: queue.New(store), sql: opened.SQL, dialect: sqlqueue.PostgreSQL, tables: s.tables, close: opened.Close}, nil
 }
 
 func (s source) openMySQL(ctx context.Context) (*database, error) {
@@ -91,8 +97,11 @@ func (s source) openMySQL(ctx context.Context) (*database, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, err := mysql.Queue(s.wrapped(db), queue.WithTables(s.tables))
-	return &database{queue: q, sql: db, dialect: queue.MySQL, tables: s.tables, close: db.Close}, err
+	store, err := mysql.Store(s.wrapped(db), sqlqueue.WithTables(s.tables))
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &database{queue: queue.New(store), sql: db, dialect: sqlqueue.MySQL, tables: s.tables, close: db.Close}, nil
 }
 
 // wrapped returns the connections that write. Closing db is enough: its wrapper holds nothing.

@@ -12,6 +12,7 @@ import (
 	"github.com/taskd-go/task/chaos/internal/cli"
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/sqlqueue"
 	"github.com/taskd-go/task/queue/sqlqueue/migrate"
 )
 
@@ -57,7 +58,7 @@ func newPlot(ctx context.Context, g *ground, name string, lease time.Duration, v
 		return nil, err
 	}
 	p.at = g.source(p.dir)
-	p.at.tables = queue.Tables{Prefix: g.prefix + name + "_"}
+	p.at.tables = sqlqueue.Tables{Prefix: g.prefix + name + "_"}
 	// Not cut off by a signal: what is half made could not be removed.
 	opening, cancel := context.WithTimeout(context.WithoutCancel(ctx), openLimit)
 	defer cancel()

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/taskd-go/task/internal/sqlhook"
-	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
 // A chaosStep is a place in a job's life.
@@ -97,7 +97,7 @@ type pauser struct {
 	free         chan struct{} // closed when the worker may go on
 }
 
-func newPauser(step chaosStep, t queue.Tables, meet func() (answerLost bool)) *pauser {
+func newPauser(step chaosStep, t sqlqueue.Tables, meet func() (answerLost bool)) *pauser {
 	return &pauser{step: step, jobs: t.Prefix + "jobs", failed: t.Prefix + "failed_jobs", meet: meet, free: make(chan struct{})}
 }
 

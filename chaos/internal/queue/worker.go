@@ -19,6 +19,7 @@ import (
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/pooljob"
 	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
 // The hidden command that is a worker of chaos, and the variable with the database that it works on, which may hold a
@@ -124,7 +125,7 @@ func (w *chaosWorker) run(ctx context.Context, dsn string) error {
 
 // open connects with the tables of this run. What is written stops at the step.
 func (w *chaosWorker) open(ctx context.Context, dsn string) (*database, error) {
-	at := source{dsn: dsn, tables: queue.Tables{Prefix: w.Prefix}}
+	at := source{dsn: dsn, tables: sqlqueue.Tables{Prefix: w.Prefix}}
 	if w.step.write != noWrite {
 		hooks := newPauser(w.step, at.tables, w.meet).hooks()
 		at.wrap = func(db *sql.DB) *sql.DB { return sqlhook.Wrap(db, hooks) }
@@ -143,10 +144,7 @@ func (w *chaosWorker) options(db *database) []queue.WorkerOption {
 	}
 	options := []queue.WorkerOption{
 		queue.Concurrency(w.Jobs), queue.Lease(w.Lease), queue.RenewEvery(chaosRenew),
-		queue.RunWith(&job.Runner{Logger: logger, OnEvent: w.event}),
-	}
-	if db.waker != nil {
-		options = append(options, queue.WakeBy(db.waker))
+		queue.Runner(&job.Runner{Logger: logger, OnEvent: w.event}),
 	}
 	return options
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/sqlqueue"
 	"github.com/taskd-go/task/queue/sqlqueue/migrate"
 	"github.com/taskd-go/task/queue/sqlqueue/sqlite"
 )
@@ -45,13 +46,14 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer db.Close()
-	if _, err := migrate.Up(ctx, db.Write, queue.SQLite, queue.Tables{}); err != nil {
+	if _, err := migrate.Up(ctx, db.Write, sqlqueue.SQLite, sqlqueue.Tables{}); err != nil {
 		return err
 	}
-	q, err := db.Queue()
+	store, err := db.Store()
 	if err != nil {
 		return err
 	}
+	q := queue.New(store)
 	if _, err := q.Push(ctx, Welcome{UserID: 7}, queue.Delay(time.Second)); err != nil {
 		return err
 	}
@@ -59,5 +61,5 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return queue.NewWorker(q, handlers, queue.WakeBy(db.Waker())).Work(ctx, 0) // at ctx's end it finishes what runs
+	return queue.NewWorker(q, handlers).Work(ctx, 0) // at ctx's end it finishes what runs
 }
