@@ -18,7 +18,7 @@ import (
 	"github.com/taskd-go/task/job"
 )
 
-const patience = 30 * time.Second // bounds every wait for what is certain to come
+const patience = time.Minute // bounds every wait for what is certain to come
 
 var remote = Register(testHandlers())
 

@@ -16,7 +16,7 @@ import (
 	"github.com/taskd-go/task/tasktest"
 )
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func callError(t *testing.T, err error) *task.Error {
 	t.Helper()

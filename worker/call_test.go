@@ -291,7 +291,7 @@ func TestDeadlineDoesNotCutARunningTask(t *testing.T) {
 		return []any{has, ctx.Err() == nil}, nil
 	})
 	p := r.dial()
-	v := p.value(protocol.Package{Task: []byte("look"), Expire: sys.Now() + int64(30*time.Millisecond)})
+	v := p.value(protocol.Package{Task: []byte("look"), Expire: sys.Now() + int64(500*time.Millisecond)})
 	require.Equal(t, []any{false, true}, v)
 	require.Equal(t, count{accepted: 1, success: 1}, r.still())
 }

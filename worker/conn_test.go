@@ -147,7 +147,7 @@ func TestCancelMarkEndsTheContext_Row55(t *testing.T) {
 	t.Run("at the deadline", func(t *testing.T) {
 		r := start(t, nil)
 		p := r.dial()
-		got := p.call(protocol.Package{Task: []byte("obedient"), Meta: mark, Expire: r.server.epochMono + int64(time.Since(r.server.epoch)+50*time.Millisecond)})
+		got := p.call(protocol.Package{Task: []byte("obedient"), Meta: mark, Expire: r.server.epochMono + int64(time.Since(r.server.epoch)+500*time.Millisecond)})
 		require.Equal(t, protocol.StatusTaskError, got.Status)
 		require.Equal(t, ErrCaller.Error(), got.Text())
 	})

@@ -109,8 +109,8 @@ func TestOrderOfChecks(t *testing.T) {
 		{
 			name: "payload does not decode, the deadline passes meanwhile",
 			send: func(r *rig) []byte {
-				r.tasks["slow"] = func([]byte) (Task, error) { <-time.After(30 * time.Millisecond); return nil, errors.New("no") }
-				return frameOf(protocol.Package{ID: 100, Task: []byte("slow"), Expire: sys.Now() + int64(20*time.Millisecond)})
+				r.tasks["slow"] = func([]byte) (Task, error) { <-time.After(600 * time.Millisecond); return nil, errors.New("no") }
+				return frameOf(protocol.Package{ID: 100, Task: []byte("slow"), Expire: sys.Now() + int64(500*time.Millisecond)})
 			},
 			status: protocol.StatusIllegal, id: 100, count: count{accepted: 1, fail: 1},
 		},
@@ -118,10 +118,10 @@ func TestOrderOfChecks(t *testing.T) {
 			name: "the deadline passes while the payload decodes",
 			send: func(r *rig) []byte {
 				r.tasks["slow"] = func([]byte) (Task, error) {
-					<-time.After(30 * time.Millisecond)
+					<-time.After(600 * time.Millisecond)
 					return &testTask{run: nil}, nil // a run would panic
 				}
-				return frameOf(protocol.Package{ID: 100, Task: []byte("slow"), Expire: sys.Now() + int64(20*time.Millisecond)})
+				return frameOf(protocol.Package{ID: 100, Task: []byte("slow"), Expire: sys.Now() + int64(500*time.Millisecond)})
 			},
 			status: protocol.StatusExpired, id: 100, count: count{accepted: 1, fail: 1, expired: 1},
 		},

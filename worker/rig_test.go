@@ -23,7 +23,7 @@ import (
 )
 
 // patience is how long a test waits for an event before it fails.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // A testTask is a task made of functions.
 type testTask struct {

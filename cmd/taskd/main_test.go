@@ -40,7 +40,7 @@ func buildAndRun(m *testing.M) int {
 }
 
 // commandLimit ends a command that hangs.
-const commandLimit = 60 * time.Second
+const commandLimit = 3 * time.Minute
 
 // A process is a running taskd.
 type process struct {

@@ -4,6 +4,3 @@ package main
 
 // buildFlags make the command as the test is made, so that a race in a worker ends it.
 var buildFlags = []string{"-race"}
-
-// slack stretches upper bounds under the race detector.
-const slack = 5

@@ -15,7 +15,7 @@ import (
 // eventually polls for what only polling can see.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	require.Eventually(t, holds, 15*time.Second, 5*time.Millisecond, what)
+	require.Eventually(t, holds, time.Minute, 5*time.Millisecond, what)
 }
 
 // readPID reads a pid from a named pipe; it waits for the writer.

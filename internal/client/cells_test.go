@@ -26,7 +26,7 @@ func TestWhatACallerMayBelieve(t *testing.T) {
 			p.worker(0, func(c *fakeConn, pkg protocol.Package) error { return c.refuse(pkg.ID, s, message) })
 		}
 	}
-	short := func(call *Call) { call.Deadline = within(50 * time.Millisecond) }
+	short := func(call *Call) { call.Deadline = within(500 * time.Millisecond) }
 	for _, tt := range []struct {
 		name   string
 		pool   func(p *pool)

@@ -108,11 +108,10 @@ func TestAllWorkersAreFull(t *testing.T) {
 	p.worker(0, silent)
 	p.worker(1, silent)
 	started := make(chan *Failure, 2)
+	ctx, giveUp := context.WithCancel(t.Context())
 	for range 2 {
 		go func() {
-			call := syncCall("")
-			call.Deadline = within(300 * time.Millisecond)
-			_, f := p.client.Do(context.Background(), call)
+			_, f := p.client.Do(ctx, syncCall(""))
 			started <- f
 		}()
 	}
@@ -122,6 +121,7 @@ func TestAllWorkersAreFull(t *testing.T) {
 	require.Equal(t, NotRun, f.Delivery)
 	require.Equal(t, -1, f.Index)
 	require.Contains(t, f.Message, "task process busy: of 2 workers 2 are full")
+	giveUp()
 	<-started
 	<-started
 }
@@ -190,7 +190,7 @@ func TestTheCallersContextCounts(t *testing.T) {
 	read := make(chan struct{}, 1)
 	p.worker(0, func(*fakeConn, protocol.Package) error { read <- struct{}{}; return nil })
 	t.Run("its deadline", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		_, f := p.client.Do(ctx, syncCall(""))
 		require.ErrorIs(t, f, context.DeadlineExceeded)

@@ -25,7 +25,7 @@ import (
 const testLimit = 64 << 10 // MaxPackageSize of the fake pools, in bytes
 
 // limit is how long a test waits for what must happen.
-const limit = 10 * time.Second
+const limit = time.Minute
 
 // A pool is a table, sockets and a client, with fake workers behind them.
 type pool struct {

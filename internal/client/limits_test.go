@@ -127,8 +127,8 @@ func TestStoppedWorkersHoldNobodyPastTheDeadline_Row68(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Less(t, time.Duration(sys.Now()-began), 5*timeout)
-	require.Less(t, cpuTime(t)-before, 5*timeout/4)
+	require.Less(t, time.Duration(sys.Now()-began), limit)
+	require.Less(t, cpuTime(t)-before, 5*timeout/4, "a caller that spins takes a processor")
 }
 
 // cpuTime is what this process has used, in user mode and in the kernel.
@@ -157,7 +157,7 @@ func TestEachOfManyDeadlinesCounts(t *testing.T) {
 				for _, d := range done {
 					require.ErrorIs(t, <-d, os.ErrDeadlineExceeded)
 				}
-				require.Less(t, time.Duration(sys.Now()-began), 2*time.Second)
+				require.Less(t, time.Duration(sys.Now()-began), limit)
 			}
 		})
 	}

@@ -167,8 +167,8 @@ func TestStoppedProcessesHoldNobodyPastTheDeadline_Row68(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Less(t, time.Duration(sys.Now()-began), 5*timeout)
-	require.Less(t, cpuTime(t)-cpu, 5*timeout/4)
+	require.Less(t, time.Duration(sys.Now()-began), limit)
+	require.Less(t, cpuTime(t)-cpu, 5*timeout/4, "a caller that spins takes a processor")
 }
 
 // A served is a worker.Server in this process.
@@ -263,12 +263,12 @@ func TestManyClientsDoNotStormOneWorker_Row67(t *testing.T) {
 	var wg sync.WaitGroup
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	end := within(500 * time.Millisecond)
+	end := within(2 * time.Second)
 	for range clients {
 		<-tick.C
 		c := New(p.client.cfg) // with a chooser of its own, as another process has
 		wg.Go(func() {
-			_, f := c.Do(context.Background(), &Call{Type: protocol.Sync, Task: "echo", Deadline: end, Wait: time.Second})
+			_, f := c.Do(context.Background(), &Call{Type: protocol.Sync, Task: "echo", Deadline: end, Wait: limit})
 			if f == nil || f.Status != protocol.StatusSockTimeout {
 				t.Errorf("got %v, want the time-out of a call that a worker took", f)
 			}

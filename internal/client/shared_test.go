@@ -106,7 +106,7 @@ func TestALateAnswerIsDroppedAndTheConnectionStays(t *testing.T) {
 		}
 		return echo(c, pkg)
 	})
-	call := &Call{Type: protocol.Sync, Task: "late", Payload: text("of the late call"), Deadline: within(30 * time.Millisecond)}
+	call := &Call{Type: protocol.Sync, Task: "late", Payload: text("of the late call"), Deadline: within(500 * time.Millisecond)}
 	_, f := p.client.Do(t.Context(), call)
 	require.Equal(t, protocol.StatusSockTimeout, f.Status)
 	require.Equal(t, MayHaveRun, f.Delivery)
@@ -239,7 +239,7 @@ func TestAFullSocketHoldsNobodyPastTheDeadline(t *testing.T) {
 			notRun++
 		}
 	}
-	require.Less(t, time.Duration(sys.Now()-began), 5*timeout)
+	require.Less(t, time.Duration(sys.Now()-began), limit)
 	close(stop)
 	// What the socket takes after that is whole frames still, and nothing that is known not to run.
 	reply, f := p.client.Do(t.Context(), syncCall("after"))

@@ -26,7 +26,7 @@ func TestABurstOfThreeTimesTheCapacityWaits_Row63(t *testing.T) {
 	for range cap(done) {
 		go func() {
 			call := syncCall("")
-			call.Wait = time.Second
+			call.Wait = limit
 			_, f := p.client.Do(context.Background(), call)
 			done <- f
 		}()

@@ -93,7 +93,7 @@ func TestSendGivesUpOnASideThatDoesNotRead(t *testing.T) {
 	began := time.Now()
 	require.NoError(t, c.Send(big), "it has begun")
 	require.ErrorIs(t, c.Send(Message{Kind: KindDrain}), os.ErrDeadlineExceeded)
-	assert.Less(t, time.Since(began), 5*time.Second)
+	assert.Less(t, time.Since(began), time.Minute)
 
 	got := make(chan Message, 2)
 	go func() {

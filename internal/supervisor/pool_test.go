@@ -21,7 +21,7 @@ import (
 )
 
 // patience is how long a test waits for what has no limit of its own.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // A testPool is a pool of fake workers whose events are kept.
 type testPool struct {
@@ -43,7 +43,7 @@ func testConfig(t *testing.T) Config {
 		ServerName:   "T",
 		TempDir:      t.TempDir(),
 		MaxReplacing: 1,
-		StartTimeout: 5 * time.Second,
+		StartTimeout: patience,
 		Tasks:        []string{"a", "b"},
 		Stdout:       null,
 		Stderr:       null,

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const limit = 10 * time.Second
+const limit = time.Minute
 
 // helpers are what the test binary does when it is started again as another process.
 var helpers = map[string]func(args []string) int{

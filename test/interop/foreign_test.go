@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience bounds every wait for an answer that is certain to come.
-const patience = 30 * time.Second
+// waitLimit bounds every wait for an answer that is certain to come.
+const waitLimit = time.Minute
 
 // handle is the other library's: its own choice of encodings.
 func handle() *codec.MsgpackHandle {
@@ -89,7 +89,7 @@ func dial(t testing.TB, path string) *foreign {
 	conn, err := net.Dial("unix", path)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(waitLimit)))
 	f := &foreign{t: t, conn: conn.(*net.UnixConn)}
 	hello := f.receive()
 	require.Zero(t, hello.ID)

@@ -87,7 +87,7 @@ func startPool(t *testing.T, cfg task.Config) (pool *task.Task, socket string) {
 	require.NoError(t, err)
 	require.NoError(t, pool.Start(context.Background()))
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 		defer cancel()
 		assert.NoError(t, pool.Shutdown(ctx))
 	})
@@ -113,7 +113,7 @@ func TestAForeignClientIsServed(t *testing.T) {
 	})
 	t.Run("async", func(t *testing.T) {
 		f := dial(t, socket)
-		f.send(1, 1, 1, monotonic(t)+int64(patience), "echo", map[string]any{"Value": "dropped"})
+		f.send(1, 1, 1, monotonic(t)+int64(waitLimit), "echo", map[string]any{"Value": "dropped"})
 		got := f.receive()
 		assert.Positive(t, got.TaskID)
 		assert.Equal(t, answer{ID: 1, OK: true, TaskID: got.TaskID}, got)
@@ -121,7 +121,7 @@ func TestAForeignClientIsServed(t *testing.T) {
 	t.Run("alone, with meta and limits", func(t *testing.T) {
 		f := dial(t, socket)
 		meta := map[string]string{"k": "v", "taskd.cancel": "1"}
-		f.send(1, 2+4, 1, monotonic(t)+int64(patience), "echo", map[string]any{"Value": "x"}, meta, []int64{0, int64(patience)})
+		f.send(1, 2+4, 1, monotonic(t)+int64(waitLimit), "echo", map[string]any{"Value": "x"}, meta, []int64{0, int64(waitLimit)})
 		assert.Equal(t, []any{"x", "v", int64(1)}, f.receive().Data)
 	})
 	t.Run("several at once, answered in any order", func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestAForeignClientIsRefused(t *testing.T) {
 
 		// The holder's end cancels its task, which gives the slot back.
 		require.NoError(t, holder.conn.Close())
-		limit := time.Now().Add(patience)
+		limit := time.Now().Add(waitLimit)
 		for id := uint64(2); ; id++ {
 			f.call(id, "echo", map[string]any{"Value": 1})
 			if f.receive().OK {
@@ -269,7 +269,7 @@ func TestAForeignClientIsToldOfADrain(t *testing.T) {
 	select {
 	case err := <-ended:
 		assert.NoError(t, err)
-	case <-time.After(patience):
+	case <-time.After(waitLimit):
 		t.Fatal("Shutdown did not return")
 	}
 }
