@@ -48,7 +48,9 @@ func (r *Runner) Run(ctx context.Context, h Handler, e Envelope, requeue Requeue
 
 // RunRegistered is Run with the handler that reg has for the job's type. Without one the job is
 // dead with ReasonUnregistered.
-func (r *Runner) RunRegistered(ctx context.Context, reg *Registry, e Envelope, requeue RequeueFunc, dead DeadFunc) (Outcome, error) {
+func (r *Runner) RunRegistered(
+	ctx context.Context, reg *Registry, e Envelope, requeue RequeueFunc, dead DeadFunc,
+) (Outcome, error) {
 	h, _ := reg.Get(e.JobType)
 	return r.Run(ctx, h, e, requeue, dead)
 }

@@ -21,7 +21,9 @@ const (
 	Skipped   // finished; a middleware kept it from running
 )
 
-var outcomeNames = [...]EventKind{EventUnsettled, EventSucceeded, EventRequeued, EventDead, EventDiscarded, EventDeferred, EventSkipped}
+var outcomeNames = [...]EventKind{
+	EventUnsettled, EventSucceeded, EventRequeued, EventDead, EventDiscarded, EventDeferred, EventSkipped,
+}
 
 func (o Outcome) String() string {
 	if int(o) < len(outcomeNames) {

@@ -74,7 +74,8 @@ func fromMembers(m members) (Envelope, error) {
 		return Envelope{}, err
 	}
 	e.Payload = bytes.Clone(payload)
-	if isEmpty(m.meta) || unmarshal(m.meta, &e.Meta) != nil || e.Meta == nil { // a list or a text is no reason to lose the job
+	// A meta that is a list or a text is no reason to lose the job.
+	if isEmpty(m.meta) || unmarshal(m.meta, &e.Meta) != nil || e.Meta == nil {
 		e.Meta = map[string]any{}
 	}
 	var v, attempt, maxAttempts int64

@@ -28,7 +28,9 @@ func (e *BrokenError) Error() string {
 // Replay marks it as broken, goes on, and returns a *BrokenError at the end. Any other error of
 // publish ends the replay and leaves the letter where it is. A crash between publishing and
 // removing, and two replays of one letter at once, publish its job twice.
-func Replay(ctx context.Context, store DeadLetters, publish func(context.Context, Envelope) error, f Filter) (n int, err error) {
+func Replay(
+	ctx context.Context, store DeadLetters, publish func(context.Context, Envelope) error, f Filter,
+) (n int, err error) {
 	r := replay{store: store, publish: publish, filter: f, limit: max(1, f.Limit)}
 	if f.Limit < 1 && len(f.IDs) > 0 {
 		r.limit = len(f.IDs)

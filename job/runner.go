@@ -60,10 +60,11 @@ type Runner struct {
 // when the handler returns.
 //
 //   - A panic of the handler or of a middleware is a retry with ReasonPanic.
-//   - A retry on the last attempt is dead. The last attempt is the smaller of the envelope's and the policy's MaxAttempts.
-//     A job that is beyond it runs all the same.
-//   - A handler that returns an error because ctx ended is deferred with ReasonInterrupted, without a delay. If the cause
-//     is ErrLeaseLost, the job is unsettled; if it is ErrCancelled, discarded.
+//   - A retry on the last attempt is dead. The last attempt is the smaller of the envelope's and
+//     the policy's MaxAttempts. A job that is beyond it runs all the same.
+//   - A handler that returns an error because ctx ended is deferred with ReasonInterrupted, without
+//     a delay. If the cause is ErrLeaseLost, the job is unsettled; if it is ErrCancelled,
+//     discarded.
 //   - A nil h means that the job's type has no handler: it is dead with ReasonUnregistered.
 //   - A job whose envelope is newer than Version does not run; it is deferred by a minute.
 func (r *Runner) Decide(ctx context.Context, h Handler, e Envelope) Decision {

@@ -9,7 +9,8 @@ import (
 	"github.com/taskd-go/task/middleware"
 )
 
-// BenchmarkPlainLayers is the cost of the onion itself: five layers that do nothing, in a Runner without a limit.
+// BenchmarkPlainLayers is the cost of the onion itself: five layers that do nothing, in a Runner
+// without a limit.
 func BenchmarkPlainLayers(b *testing.B) {
 	plain := func(next job.HandleFunc) job.HandleFunc {
 		return func(ctx context.Context, e job.Envelope) job.Result { return next(ctx, e) }

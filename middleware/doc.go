@@ -1,21 +1,40 @@
-// Package middleware has the layers that can be put around a job's handler: a time limit, a rate limit, a brake
-// on failures, and locks that keep jobs from running beside each other.
+// Package middleware has the layers that a program puts around a job's handler: a time limit, rate
+// limits, and locks that keep jobs from running beside each other.
 //
-// A layer is a job.Middleware; in a list the first is the outermost. The layers share a [Store], in which what
-// they hold is leased and ends by itself when a process dies. Each has a name space of its own there: "unique",
-// "overlap", "concurrent", "rate" and "throttle".
+// A layer is a [job.Middleware]. [job.With] puts layers around one handler, job.Runner.Middleware
+// around all of them; in both lists the first is the outermost. A layer either calls the next one
+// or answers in its place, and the answer goes out through the layers before it. A program's own
+// layer is a function of that type.
 //
-// What the layers promise:
+//   - [Timeout] ends the handler's context.
+//   - [RateLimited] limits how many jobs start in a window of time.
+//   - [ThrottlesExceptions] stops a job type that failed too often.
+//   - [UniqueJob], [WithoutOverlapping] and [Concurrent] limit how many jobs of a key run at a
+//     time.
 //
-//   - A layer lets go when its next returns, panics or not, however the job's context ended. A handler that
-//     outlives its time limit keeps its locks until it returns.
-//   - A lease is renewed while the handler runs. A handler whose lease was lost learns it through its context,
-//     whose cause is job.ErrLeaseLost then.
-//   - A store that fails defers the job, with the error. The job is neither run unguarded nor dropped.
-//   - A job that was not let through did not run. Its [RefusedError] says why, and [OnEvent] reports it.
+// All but Timeout share a [Store], so their limits hold over all processes that use it: [Memory]
+// serves one process, and package queue has one in SQL. Each layer has keys of its own there, which
+// begin with "rate", "throttle", "unique", "overlap" or "concurrent".
+//
+// # What happens to a job that a layer refuses
+//
+// It did not run, and the result carries a [RefusedError]. RateLimited and ThrottlesExceptions
+// defer it until the window opens, which costs no attempt; the three locks skip it, which finishes
+// it. [AsFailure] makes any refusal a failed attempt, and [OnBusy] gives it another result, such as
+// job.Defer(d). [OnEvent] reports each refusal.
+//
+// # What the layers promise
+//
+//   - A lock is a lease with an owner and an end. It is renewed while the handler runs, and is free
+//     after [Lease] if its process dies.
+//   - A layer releases its lock when the handler returns or panics, however the job's context
+//     ended. A handler that outlives its time limit keeps its locks until it returns.
+//   - The context of a handler whose lease was lost ends with the cause [job.ErrLeaseLost].
+//   - A store that fails defers the job by 5 s, with the error. The job neither runs without its
+//     lock nor is dropped.
 package middleware
 
 import "github.com/taskd-go/task/job"
 
-// Middleware is job.Middleware.
+// Middleware is [job.Middleware].
 type Middleware = job.Middleware

@@ -7,30 +7,31 @@ import (
 	"time"
 )
 
-// A RefusedError says that a layer did not let a job through. It is the error of the result in every case: of a
-// skip, a deferral and a failure.
+// A RefusedError says that a layer kept a job from running. It is the error of the layer's result,
+// whether that is a skip, a deferral or a failure.
 type RefusedError struct {
 	Layer string
-	Key   string        // as it stands in the store
-	Wait  time.Duration // until the window opens, or the first lease ends if it is not renewed
+	Key   string        // in the store
+	Wait  time.Duration // until the window opens, or until the first lease ends unless it is renewed
 	text  string
 }
 
 func (e *RefusedError) Error() string { return e.text }
 
-// A KeyError says that a KeyFunc found no key for a job. The payload does not change between attempts, so the
-// job is failed and not retried.
+// A KeyError says that a KeyFunc returned no key for a job. The payload would be the same on the
+// next attempt, so the job is dead.
 type KeyError struct {
 	Layer   string
 	JobType string
 }
 
 func (e *KeyError) Error() string {
-	return fmt.Sprintf("%s: no key for a job of type %q: a member that the key is made of is missing from its payload, or is not a text, a number or a truth value", e.Layer, e.JobType)
+	return fmt.Sprintf("%s: no key for a job of type %q: a member that the key is made of is missing from its payload, "+
+		"or is not a string, number or boolean", e.Layer, e.JobType)
 }
 
-// A TimeoutError says that a handler failed after its Timeout layer had ended its context. Err is the handler's
-// own error; errors.Is finds it, and context.DeadlineExceeded.
+// A TimeoutError says that a handler failed after Timeout had ended its context. Err is the
+// handler's own error. errors.Is finds it, and context.DeadlineExceeded.
 type TimeoutError struct {
 	Limit time.Duration
 	Err   error

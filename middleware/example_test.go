@@ -9,8 +9,8 @@ import (
 	"github.com/taskd-go/task/middleware"
 )
 
-// An import that may take five minutes, never runs beside another one of the same supplier, and starts at most five
-// times a minute over all suppliers.
+// An import that may take five minutes, never runs beside another one of the same supplier, and
+// starts at most five times a minute over all suppliers.
 func Example() {
 	store := middleware.NewMemory(nil)
 	imports := job.With(

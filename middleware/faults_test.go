@@ -67,8 +67,8 @@ func TestLockIsFreedWhenThePayloadCannotBeDecoded_Row35(t *testing.T) {
 	assertFree(t, s, "unique:J")
 }
 
-// The lock survives a killed worker, for ever by default. Here the next job runs at most a lease later, and a lock
-// without an end cannot be made (TestLocksWithoutAnEndOrPlacesDeferTheJob).
+// The lock survives a killed worker, for ever by default. Here the next job runs at most a lease
+// later, and a lock without an end cannot be made (TestLocksWithoutAnEndOrPlacesDeferTheJob).
 func TestLockOfAKilledHolderIsFreeAfterItsLease_Row36(t *testing.T) {
 	for _, lease := range []time.Duration{time.Minute, middleware.DefaultLease} {
 		synctest.Test(t, func(t *testing.T) {
@@ -85,7 +85,8 @@ func TestLockOfAKilledHolderIsFreeAfterItsLease_Row36(t *testing.T) {
 	}
 }
 
-// An overlapping job silently vanishes or is silently retried. Here each policy reports what it did.
+// An overlapping job silently vanishes or is silently retried. Here each policy reports what it
+// did.
 func TestEveryRefusalIsReported_Row37(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -181,8 +182,8 @@ func (s *releasesTwice) Release(ctx context.Context, key, owner string) error {
 	return s.Store.Release(ctx, key, owner)
 }
 
-// A counting lock drifts after holders died in every possible way, and workers stay idle for ever. Here the limit is
-// derived from live leases: once they have ended, all places are there.
+// A counting lock drifts after holders died in every possible way, and workers stay idle for ever.
+// Here the limit is derived from live leases: once they have ended, all places are there.
 func TestPlacesDoNotDrift_Row41(t *testing.T) {
 	const slots = 20
 	c := newClock()
@@ -213,8 +214,9 @@ func TestPlacesDoNotDrift_Row41(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// A global limit of 40 over 4 workers: at least 90 % of the un-limited throughput for jobs of 100 ms. More workers
-// than places ask all the time, so that the deferrals are part of what is measured.
+// A global limit of 40 over 4 workers: at least 90 % of the un-limited throughput for jobs of 100
+// ms. More workers than places ask all the time, so that the deferrals are part of what is
+// measured.
 func TestGlobalLimitKeepsTheThroughput_Row43(t *testing.T) {
 	const limit, processes, workersEach, took = 40, 4, 20, 100 * time.Millisecond
 	const seconds = 2

@@ -8,15 +8,16 @@ import (
 	"github.com/taskd-go/task/job"
 )
 
-// A KeyFunc names what a layer guards for one job: jobs with the same key share leases and counts. "" means
-// that the job has no key; the layer then fails it with a *KeyError instead of running it unguarded or under a
-// key of other jobs. It must be safe for concurrent use.
+// A KeyFunc returns the key of a job: jobs with the same key share locks and counts. "" means that
+// the job has no key; then the layer fails it with a *KeyError. A KeyFunc must be safe for
+// concurrent use.
 type KeyFunc func(e job.Envelope) string
 
-// Key returns s for every job. A {name} in s stands for that member of the job's payload object, a text, a
-// number or a truth value: Key("import_supplier_{supplier_id}"). When s has more than one, each value is
-// quoted, so that two jobs have one key only if they agree in every member. A payload without the member, or
-// with null, an empty text, an object or an array there, has no key. Braces around nothing, or without a partner, are text.
+// Key returns a KeyFunc that returns s with each {name} replaced by that member of the job's
+// payload, a string, number or boolean, as in Key("import_supplier_{supplier_id}"). If s has
+// several, each value is quoted, so that two jobs have one key only if they agree in every member.
+// A job without the member, or with null, "", an object or an array there, has no key. Empty braces
+// and braces without a partner are text.
 func Key(s string) KeyFunc {
 	parts := parse(s)
 	if len(parts) == 1 {
@@ -25,7 +26,7 @@ func Key(s string) KeyFunc {
 	return func(e job.Envelope) string { return fill(parts, e.Payload) }
 }
 
-// parse splits s into text and member names in turn; it begins and ends with a text.
+// parse splits s into texts and member names in turn, beginning and ending with a text.
 func parse(s string) []string {
 	var parts []string
 	text := ""

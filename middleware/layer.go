@@ -9,13 +9,13 @@ import (
 	"github.com/taskd-go/task/job"
 )
 
-// storeDelay is how long a job waits that a failing store kept from running.
+// storeDelay is how long a job is deferred because its store failed.
 const storeDelay = 5 * time.Second
 
-// A layer is what the layers with a Store have in common.
+// A layer is what all layers with a Store have in common.
 type layer struct {
 	options
-	name  string // in events and errors, and the name space in the store
+	name  string // in events and errors, and at the beginning of its keys
 	store Store
 }
 
@@ -26,7 +26,7 @@ func newLayer(name string, s Store, o options, opts []Option) *layer {
 	return &layer{options: o, name: name, store: s}
 }
 
-// A guarded is one job in front of one layer.
+// A guarded is one job at one layer.
 type guarded struct {
 	*layer
 	job job.Envelope
@@ -76,17 +76,19 @@ func (g *guarded) storeError(op string, err error) error {
 	return fmt.Errorf("%s %q: %w", op, g.key, err)
 }
 
-// settled takes the store's answer for a job that has run: its result stands, whatever that is.
-func (g *guarded) settled(op string, err error) {
+// reportFailure reports an error of the store after the job has run, which does not change the
+// job's result.
+func (g *guarded) reportFailure(op string, err error) {
 	if err != nil {
 		g.report(Event{Kind: StoreFailed, Err: g.storeError(op, err)})
 	}
 }
 
-// stopped reports whether err says that a handler gave up because ctx was cancelled. A time limit is no
-// cancellation.
+// stopped reports whether a handler returned err because ctx was cancelled, which a time limit does
+// not do.
 func stopped(ctx context.Context, err error) bool {
-	return errors.Is(ctx.Err(), context.Canceled) && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)))
+	return errors.Is(ctx.Err(), context.Canceled) &&
+		(errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)))
 }
 
 func deferred(err *RefusedError) job.Result { return job.Defer(err.Wait).WithErr(err) }

@@ -8,10 +8,10 @@ import (
 	"github.com/taskd-go/task/job"
 )
 
-// RateLimited lets max executions of a job type start in any span of window, over all processes that share the
-// store. An execution counts when it starts, however it ends. A job over the limit is deferred until the window
-// opens, unless AsFailure or OnBusy says otherwise. A max of 0 or less lets nothing through; a window that is not
-// positive makes the store refuse, and the job is deferred.
+// RateLimited lets at most max jobs of a type start in any span of window, over all processes that
+// share the store. A job counts when it starts, however it ends. A job over the limit is deferred
+// until the window opens, unless AsFailure or OnBusy is given. A max of 0 or less lets no job run.
+// A window of 0 or less is an error of the store, which defers the job.
 func RateLimited(s Store, max int, window time.Duration, opts ...Option) Middleware {
 	l := newLayer("rate", s, options{refused: deferred}, opts)
 	return func(next job.HandleFunc) job.HandleFunc {
@@ -34,11 +34,13 @@ func RateLimited(s Store, max int, window time.Duration, opts ...Option) Middlew
 	}
 }
 
-// ThrottlesExceptions stops a job type that failed max times, until decay has passed without another failure: each
-// failure restarts that time, and after it the count starts again at 1. A retry, a fail and a panic are failures; a
-// job that stopped because its context was cancelled (a shutdown, a lost lease) is not. Jobs that run at the same
-// time may exceed max by their number. A stopped job is deferred until the window opens, unless AsFailure or
-// OnBusy says otherwise; that neither counts nor prolongs the window. A max or decay of 0 or less is the default.
+// ThrottlesExceptions stops a job type after max failures until decay has passed without another
+// one. Each failure restarts that time; after it, the count starts at 1 again. A retry, a fail and
+// a panic are failures; a handler that stopped because its context was cancelled, by a shutdown or
+// a lost lease, has not failed. Jobs that run at the same time may exceed max by their number. A
+// stopped job is deferred until decay has passed, unless AsFailure or OnBusy is given; that does
+// not count as a failure. A max or decay of 0 or less means DefaultThrottleMax or
+// DefaultThrottleDecay.
 func ThrottlesExceptions(s Store, max int, decay time.Duration, opts ...Option) Middleware {
 	if max <= 0 {
 		max = DefaultThrottleMax
@@ -68,11 +70,11 @@ func ThrottlesExceptions(s Store, max int, decay time.Duration, opts ...Option) 
 }
 
 func (g *guarded) countFailure(ctx context.Context, next job.HandleFunc, decay time.Duration) job.Result {
-	failed := true // what a panic leaves behind
+	failed := true // unless next returns
 	defer func() {
 		if failed {
 			_, err := g.store.Add(context.WithoutCancel(ctx), g.key, decay)
-			g.settled("add", err)
+			g.reportFailure("add", err)
 		}
 	}()
 	r := next(ctx, g.job)

@@ -55,7 +55,8 @@ func TestThrottleCountsEveryFailure(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := middleware.NewMemory(nil)
-			// The store is asked under a context that is alive; only the handler sees the one that ended.
+			// The store is asked under a context that is alive; only the handler sees the one that
+			// ended.
 			swap := func(next job.HandleFunc) job.HandleFunc {
 				return func(ctx context.Context, e job.Envelope) job.Result { return next(c.ctx, e) }
 			}

@@ -10,22 +10,23 @@ import (
 	"github.com/taskd-go/task/job"
 )
 
-// UniqueJob lets one job of a key run at a time; the others are skipped, which finishes them, unless OnBusy or
-// AsFailure says otherwise. A nil key is the job type. The lock is renewed while the handler runs; that of a
-// process that died is free after its Lease.
+// UniqueJob lets one job of a key run at a time and skips the others, which finishes them, unless
+// OnBusy or AsFailure is given. A nil key is the job type. The lock is renewed while the handler
+// runs; the lock of a process that died is free after its Lease, 5 minutes by default.
 func UniqueJob(s Store, key KeyFunc, opts ...Option) Middleware {
 	return locks("unique", s, key, 1, opts)
 }
 
-// WithoutOverlapping is UniqueJob in a name space of its own: for an operation that several job types share, under
-// a key that may be made of the payload (see Key), with the time after which the lock of a dead process is free
-// as its Lease. A nil key is the job type.
+// WithoutOverlapping is UniqueJob with keys of its own: for an operation that several job types
+// share, or for jobs that have a member of the payload in common, as in
+// Key("import_supplier_{supplier_id}"). A nil key is the job type.
 func WithoutOverlapping(s Store, key KeyFunc, opts ...Option) Middleware {
 	return locks("overlap", s, key, 1, opts)
 }
 
-// Concurrent lets n jobs of a key run at a time, over all processes that share the store, and skips the others
-// like WithoutOverlapping. An n below 1 makes the store refuse, and the job is deferred.
+// Concurrent lets at most n jobs of a key run at a time, over all processes that share the store,
+// and skips the others like WithoutOverlapping. An n below 1 is an error of the store, which defers
+// the job.
 func Concurrent(s Store, key KeyFunc, n int, opts ...Option) Middleware {
 	return locks("concurrent", s, key, n, opts)
 }
@@ -40,13 +41,13 @@ func locks(name string, s Store, key KeyFunc, n int, opts []Option) Middleware {
 			}
 			ok, free, err := s.Acquire(ctx, k.key, k.owner, n, l.lease)
 			if err != nil {
-				_ = k.release(ctx) // the place may have been taken before the answer was lost
+				_ = k.release(ctx) // the store may have leased it before its answer was lost
 				return k.storeFailed("acquire", err)
 			}
 			if !ok {
 				return k.refuse(free, fmt.Sprintf("%q is held", k.key))
 			}
-			held, unlock := k.keep(ctx)
+			held, unlock := k.renewWhileHeld(ctx)
 			defer unlock()
 			return k.explain(ctx, held, next(held, e))
 		}
@@ -57,16 +58,18 @@ func locks(name string, s Store, key KeyFunc, n int, opts []Option) Middleware {
 type lock struct {
 	guarded
 	owner string
-	end   time.Time // when the lease must count as lost, if it is not renewed before
+	end   time.Time // when the lease counts as lost unless it was renewed
 }
 
-// newOwner is a token that no other lease has while it lives.
+// newOwner returns a token that no other live lease has.
 func newOwner() string { return strconv.FormatUint(rand.Uint64(), 36) }
 
-// leaseEnd is the end of a lease that is asked for now. It leaves the handler a tenth of the lease to stop in.
+// leaseEnd returns when a lease that is requested now counts as lost: a tenth before its end, which
+// leaves the handler time to stop.
 func (l *layer) leaseEnd() time.Time { return time.Now().Add(l.lease - l.lease/10) }
 
-// explain puts the lost lease in place of the bare context error of a handler that stopped because of it.
+// explain replaces the context error of a handler that stopped because its lease was lost by one
+// that says so.
 func (k *lock) explain(ctx, held context.Context, r job.Result) job.Result {
 	lost := context.Cause(held) == job.ErrLeaseLost && context.Cause(ctx) != job.ErrLeaseLost
 	if !lost || r.Kind() != job.KindRetry || !stopped(held, r.Err()) {
@@ -76,12 +79,12 @@ func (k *lock) explain(ctx, held context.Context, r job.Result) job.Result {
 	return r.WithErr(&job.DeadError{Reason: job.ReasonLeaseLost, Err: err})
 }
 
-// keep renews the lease until unlock is called, and ends the returned context when the lease is lost. Most jobs
-// are shorter than a third of their lease and never start the goroutine. It does not end with ctx: a handler that
-// runs on after that still holds the lock.
-func (k *lock) keep(ctx context.Context) (held context.Context, unlock func()) {
+// renewWhileHeld renews the lease until unlock is called, and ends the context that it returns when
+// the lease is lost. It goes on after the end of ctx: a handler that ignores that still holds the
+// lock. Most jobs are shorter than a third of their lease and never start the goroutine.
+func (k *lock) renewWhileHeld(ctx context.Context) (held context.Context, unlock func()) {
 	held, lose := context.WithCancelCause(ctx)
-	renewing := make(chan context.CancelFunc, 1) // carries what stops the goroutine, and is closed at its end
+	renewing := make(chan context.CancelFunc, 1) // has the function that stops the goroutine; closed at its end
 	timer := time.AfterFunc(k.lease/3, func() {
 		defer close(renewing)
 		ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -95,7 +98,7 @@ func (k *lock) keep(ctx context.Context) (held context.Context, unlock func()) {
 			stop()
 			<-renewing
 		}
-		k.settled("release", k.release(ctx))
+		k.reportFailure("release", k.release(ctx))
 		lose(nil)
 	}
 }
@@ -132,7 +135,7 @@ func (k *lock) renewOnce(ctx context.Context) (held bool, err error) {
 	return k.store.Renew(ctx, k.key, k.owner, k.lease)
 }
 
-// release lets go although the job's context may have ended.
+// release works after the end of the job's context too.
 func (k *lock) release(ctx context.Context) error {
 	return k.store.Release(context.WithoutCancel(ctx), k.key, k.owner)
 }

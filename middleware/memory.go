@@ -11,21 +11,22 @@ import (
 	"time"
 )
 
-// Memory is a Store in this process, for a pool whose jobs are supervised by one program. It loses everything
-// with the process, and starts no goroutine: what has ended is dropped when its key is used again, and the
-// rest now and then, when the number of keys has doubled.
+// Memory is a Store for the workers of one process; its locks and counts end with the process. It
+// starts no goroutine: it drops what has ended when a key is used again, and all that has ended
+// when the number of keys has doubled.
 type Memory struct {
 	clock func() time.Time
-	birth time.Time
+	start time.Time
 
 	mu      sync.Mutex
 	leases  map[string][]lease
 	takes   map[string]takes
 	counts  map[string]count
-	sweepAt int // number of keys at which everything that has ended is dropped
+	sweepAt int // number of keys at which all that has ended is dropped
 }
 
-// An instant is the time since the store's birth: it compares quickly and does not follow the wall clock.
+// An instant is the time since NewMemory. It compares quickly and does not follow changes of the
+// wall clock.
 type instant time.Duration
 
 type lease struct {
@@ -34,7 +35,7 @@ type lease struct {
 }
 
 type takes struct {
-	at  []instant // oldest first, at most the last max
+	at  []instant // the newest max, oldest first
 	end instant   // when the newest no longer matters
 }
 
@@ -45,14 +46,14 @@ type count struct {
 
 const minSweep = 64
 
-// NewMemory returns an empty store that reads the time from clock; nil means time.Now.
+// NewMemory returns an empty store whose clock is clock; nil means time.Now.
 func NewMemory(clock func() time.Time) *Memory {
 	if clock == nil {
 		clock = time.Now
 	}
 	return &Memory{
 		clock:   clock,
-		birth:   clock(),
+		start:   clock(),
 		leases:  map[string][]lease{},
 		takes:   map[string]takes{},
 		counts:  map[string]count{},
@@ -61,7 +62,9 @@ func NewMemory(clock func() time.Time) *Memory {
 }
 
 // Acquire implements Store.
-func (m *Memory) Acquire(ctx context.Context, key, owner string, slots int, ttl time.Duration) (ok bool, free time.Duration, err error) {
+func (m *Memory) Acquire(
+	ctx context.Context, key, owner string, slots int, ttl time.Duration,
+) (ok bool, free time.Duration, err error) {
 	if err := check(ctx, key, "ttl", ttl); err != nil {
 		return false, 0, err
 	}
@@ -117,12 +120,14 @@ func (m *Memory) Release(ctx context.Context, key, owner string) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.keep(key, slices.DeleteFunc(m.leases[key], func(l lease) bool { return l.owner == owner }))
+	m.setLeases(key, slices.DeleteFunc(m.leases[key], func(l lease) bool { return l.owner == owner }))
 	return nil
 }
 
 // Take implements Store.
-func (m *Memory) Take(ctx context.Context, key string, max int, window time.Duration) (ok bool, wait time.Duration, err error) {
+func (m *Memory) Take(
+	ctx context.Context, key string, max int, window time.Duration,
+) (ok bool, wait time.Duration, err error) {
 	if err := check(ctx, key, "window", window); err != nil {
 		return false, 0, err
 	}
@@ -205,7 +210,7 @@ func checkOwner(key, owner string) error {
 	return nil
 }
 
-func (m *Memory) now() instant { return instant(m.clock().Sub(m.birth)) }
+func (m *Memory) now() instant { return instant(m.clock().Sub(m.start)) }
 
 func (t instant) plus(d time.Duration) instant {
 	if sum := t + instant(d); sum >= t {
@@ -214,12 +219,13 @@ func (t instant) plus(d time.Duration) instant {
 	return math.MaxInt64
 }
 
-// live drops the leases under key that have ended and returns the others, to be changed in place.
+// live drops the leases of key that have ended and returns the others, which the caller may change
+// in place.
 func (m *Memory) live(key string, now instant) []lease {
-	return m.keep(key, slices.DeleteFunc(m.leases[key], func(l lease) bool { return l.end <= now }))
+	return m.setLeases(key, slices.DeleteFunc(m.leases[key], func(l lease) bool { return l.end <= now }))
 }
 
-func (m *Memory) keep(key string, ls []lease) []lease {
+func (m *Memory) setLeases(key string, ls []lease) []lease {
 	if len(ls) == 0 {
 		delete(m.leases, key)
 	} else {
@@ -228,14 +234,14 @@ func (m *Memory) keep(key string, ls []lease) []lease {
 	return ls
 }
 
-// endAfter returns when one more than n of the leases will have ended.
+// endAfter returns when n+1 of the leases will have ended.
 func endAfter(ls []lease, n int) instant {
 	sorted := slices.SortedFunc(slices.Values(ls), func(a, b lease) int { return cmp.Compare(a.end, b.end) })
 	return sorted[n].end
 }
 
-// sweepIfLarge keeps keys that nobody uses again from growing without end, at a cost that is constant per call
-// on average.
+// sweepIfLarge bounds the memory of keys that are not used again, at a cost that is constant per
+// call on average.
 func (m *Memory) sweepIfLarge(now instant) {
 	if m.size() < m.sweepAt {
 		return

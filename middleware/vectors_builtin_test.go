@@ -155,7 +155,8 @@ func TestThrottlesExceptionsVectors(t *testing.T) {
 	}, nil)
 }
 
-// deferredByStore checks what a layer does while its store is down: the job is deferred with the error, unrun.
+// deferredByStore checks what a layer does while its store is down: the job is deferred with the
+// error, unrun.
 func deferredByStore(t *testing.T, layer middleware.Middleware) {
 	t.Helper()
 	inner := succeeds()
@@ -280,7 +281,8 @@ func TestLimiterVectors(t *testing.T) {
 		"register with max -1": func(t *testing.T, _ builtinCase) {
 			assert.False(t, take(t, middleware.NewMemory(nil), "k", -1, time.Minute))
 		},
-		// A limit without a window says nothing: it is refused and the job deferred, not let through.
+		// A limit without a window says nothing: it is refused and the job deferred, not let
+		// through.
 		"register with window 0": func(t *testing.T, _ builtinCase) {
 			_, _, err := middleware.NewMemory(nil).Take(t.Context(), "k", 1, 0)
 			assert.ErrorContains(t, err, "window 0s must be positive")

@@ -25,7 +25,8 @@ func loadVectors(t *testing.T, file string, v any) {
 	require.NoError(t, json.Unmarshal(data, v))
 }
 
-// runVectors runs each of the named cases, and fails when a file has one that is neither run nor left out.
+// runVectors runs each of the named cases, and fails when a file has one that is neither run nor
+// left out.
 func runVectors[C any](t *testing.T, cases []C, name func(C) string, tests map[string]func(*testing.T, C), leftOut map[string]string) {
 	require.NotEmpty(t, cases)
 	for _, c := range cases {
@@ -160,9 +161,9 @@ func eachLayerGetsWhatTheOneBeforePassesOn(t *testing.T) {
 	assert.Equal(t, "job_1/a/b", got)
 }
 
-// testdata/queuety_worker.json holds the two cases of its file that are about layers. The others are not here:
-// back-off lists and claims, attempts, stale jobs, unique dispatch and the synchronous driver are the queue's,
-// settings and the pool's size the daemon's.
+// testdata/queuety_worker.json holds the two cases of its file that are about layers. The others
+// are not here: back-off lists and claims, attempts, stale jobs, unique dispatch and the
+// synchronous driver are the queue's, settings and the pool's size the daemon's.
 func TestWorkerVectors(t *testing.T) {
 	type workerCase struct{ Event, Name string }
 	var file struct {

@@ -12,7 +12,7 @@ import (
 )
 
 var refusals = []contract{
-	{"a value against the rules is an error and has no effect", func(b *bench) {
+	{"a value against the rules is an error and has no effect", func(b *harness) {
 		for _, c := range badCalls {
 			b.Run(c.name, func(t *testing.T) {
 				assert.Error(t, c.call(t.Context(), b.store))
@@ -22,7 +22,7 @@ var refusals = []contract{
 		b.mustTake("k", 1, unit)
 		assert.Equal(b, 1, b.add("k", unit))
 	}},
-	{"a context that has ended is an error and has no effect", func(b *bench) {
+	{"a context that has ended is an error and has no effect", func(b *harness) {
 		for _, c := range goodCalls {
 			b.Run(c.name, func(t *testing.T) {
 				require.ErrorIs(t, c.call(ended(), b.store), context.Canceled)
@@ -32,7 +32,7 @@ var refusals = []contract{
 		b.mustTake("k", 1, unit)
 		assert.Equal(b, 1, b.add("k", unit))
 	}},
-	{"a release whose context has ended keeps the lease", func(b *bench) {
+	{"a release whose context has ended keeps the lease", func(b *harness) {
 		b.mustAcquire("k", "a", 1, unit)
 		assert.Error(b, b.store.Release(ended(), "k", "a"))
 		b.mustBeHeld("k", 1, unit)

@@ -1,4 +1,4 @@
-// Package storetest is the contract of middleware.Store as a test, for every implementation to pass.
+// Package storetest tests an implementation of middleware.Store against the interface's contract.
 package storetest
 
 import (
@@ -15,22 +15,23 @@ import (
 	"github.com/taskd-go/task/middleware"
 )
 
-// Open returns a store with nothing in it, and a function that moves the store's clock forward, or waits that
-// long where a clock cannot be moved. It is called once for each test, from tests that run in parallel.
+// An Open returns an empty store, and a function that moves the store's clock forward, or waits that
+// long for a clock that cannot be moved. Run calls it once for each test, from tests that run in
+// parallel.
 type Open func(t *testing.T) (store middleware.Store, advance func(time.Duration))
 
-// unit is the step of the tests: they see a difference of half a unit, so that a real clock may run on between
-// two calls.
+// unit is the step of the tests. They notice a difference of half a unit, so a real clock may run on
+// between two calls.
 const unit = 2 * time.Second
 
-// Run runs the whole contract as subtests of t.
+// Run tests the stores that open returns against the contract, in subtests of t.
 func Run(t *testing.T, open Open) {
 	for _, group := range [][]contract{leases, takes, counts, refusals} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
 				store, advance := open(t)
-				c.test(&bench{T: t, store: store, advance: advance})
+				c.test(&harness{T: t, store: store, advance: advance})
 			})
 		}
 	}
@@ -38,24 +39,24 @@ func Run(t *testing.T, open Open) {
 
 type contract struct {
 	name string
-	test func(b *bench)
+	test func(b *harness)
 }
 
-// A bench is one store under test, with calls that must not fail.
-type bench struct {
+// A harness is one store under test, with calls that must not fail.
+type harness struct {
 	*testing.T
 	store   middleware.Store
 	advance func(time.Duration)
 }
 
-func (b *bench) acquire(key, owner string, slots int, ttl time.Duration) (ok bool, free time.Duration) {
+func (b *harness) acquire(key, owner string, slots int, ttl time.Duration) (ok bool, free time.Duration) {
 	b.Helper()
 	ok, free, err := b.store.Acquire(b.Context(), key, owner, slots, ttl)
 	require.NoError(b, err)
 	return ok, free
 }
 
-func (b *bench) mustAcquire(key, owner string, slots int, ttl time.Duration) {
+func (b *harness) mustAcquire(key, owner string, slots int, ttl time.Duration) {
 	b.Helper()
 	ok, free := b.acquire(key, owner, slots, ttl)
 	require.True(b, ok, "%s should get a place under %s", owner, key)
@@ -63,26 +64,26 @@ func (b *bench) mustAcquire(key, owner string, slots int, ttl time.Duration) {
 }
 
 // mustBeHeld asks for a place, is refused, and finds free at about want.
-func (b *bench) mustBeHeld(key string, slots int, want time.Duration) {
+func (b *harness) mustBeHeld(key string, slots int, want time.Duration) {
 	b.Helper()
 	ok, free := b.acquire(key, "another", slots, unit)
 	require.False(b, ok, "all %d places under %s should be held", slots, key)
 	b.about(want, free)
 }
 
-func (b *bench) renew(key, owner string, ttl time.Duration) (held bool) {
+func (b *harness) renew(key, owner string, ttl time.Duration) (held bool) {
 	b.Helper()
 	held, err := b.store.Renew(b.Context(), key, owner, ttl)
 	require.NoError(b, err)
 	return held
 }
 
-func (b *bench) release(key, owner string) {
+func (b *harness) release(key, owner string) {
 	b.Helper()
 	require.NoError(b, b.store.Release(b.Context(), key, owner))
 }
 
-func (b *bench) mustTake(key string, max int, window time.Duration) {
+func (b *harness) mustTake(key string, max int, window time.Duration) {
 	b.Helper()
 	ok, wait, err := b.store.Take(b.Context(), key, max, window)
 	require.NoError(b, err)
@@ -90,7 +91,7 @@ func (b *bench) mustTake(key string, max int, window time.Duration) {
 	assert.Zero(b, wait, "wait beside ok")
 }
 
-func (b *bench) mustWait(key string, max int, window, want time.Duration) {
+func (b *harness) mustWait(key string, max int, window, want time.Duration) {
 	b.Helper()
 	ok, wait, err := b.store.Take(b.Context(), key, max, window)
 	require.NoError(b, err)
@@ -98,14 +99,14 @@ func (b *bench) mustWait(key string, max int, window, want time.Duration) {
 	b.about(want, wait)
 }
 
-func (b *bench) add(key string, window time.Duration) (n int) {
+func (b *harness) add(key string, window time.Duration) (n int) {
 	b.Helper()
 	n, err := b.store.Add(b.Context(), key, window)
 	require.NoError(b, err)
 	return n
 }
 
-func (b *bench) mustCount(key string, wantN int, wantLeft time.Duration) {
+func (b *harness) mustCount(key string, wantN int, wantLeft time.Duration) {
 	b.Helper()
 	n, left, err := b.store.Count(b.Context(), key)
 	require.NoError(b, err)
@@ -118,7 +119,7 @@ func (b *bench) mustCount(key string, wantN int, wantLeft time.Duration) {
 }
 
 // about allows for what a real clock ran on; a time that is too long is wrong on any clock.
-func (b *bench) about(want, got time.Duration) {
+func (b *harness) about(want, got time.Duration) {
 	b.Helper()
 	assert.Positive(b, got)
 	assert.LessOrEqual(b, got, want)
@@ -139,7 +140,7 @@ func together(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// holders counts who believes to hold a place now, and remembers the largest number.
+// holders counts the owners that have a place by the answers they got, and the most at one time.
 type holders struct{ now, most atomic.Int64 }
 
 func (h *holders) enter() {

@@ -8,7 +8,7 @@ import (
 )
 
 var takes = []contract{
-	{"a window lets max through, then none until its first one is a window old", func(b *bench) {
+	{"a window has max takes, then none until its first one is a window old", func(b *harness) {
 		b.mustTake("k", 2, 3*unit)
 		b.advance(unit)
 		b.mustTake("k", 2, 3*unit)
@@ -16,7 +16,7 @@ var takes = []contract{
 		b.advance(2 * unit)
 		b.mustTake("k", 2, 3*unit)
 	}},
-	{"a window slides: what came late in one counts in the next", func(b *bench) {
+	{"a window slides: what came late in one counts in the next", func(b *harness) {
 		b.mustTake("k", 2, 2*unit)
 		b.advance(unit + unit/2)
 		b.mustTake("k", 2, 2*unit)
@@ -24,36 +24,36 @@ var takes = []contract{
 		b.mustTake("k", 2, 2*unit)
 		b.mustWait("k", 2, 2*unit, unit+unit/2)
 	}},
-	{"a take over the limit does not count", func(b *bench) {
+	{"a take over the limit does not count", func(b *harness) {
 		b.mustTake("k", 1, unit)
 		b.advance(unit / 2)
 		b.mustWait("k", 1, unit, unit/2)
 		b.advance(unit / 2)
 		b.mustTake("k", 1, unit)
 	}},
-	{"a take can be had when the wait has passed", func(b *bench) {
+	{"a take succeeds when the wait has passed", func(b *harness) {
 		b.mustTake("k", 1, unit)
 		_, wait, err := b.store.Take(b.Context(), "k", 1, unit)
 		assert.NoError(b, err)
 		b.advance(wait)
 		b.mustTake("k", 1, unit)
 	}},
-	{"each call looks back by its own max", func(b *bench) {
+	{"each call looks back by its own max", func(b *harness) {
 		b.mustTake("k", 3, 2*unit)
 		b.mustTake("k", 3, 2*unit)
 		b.mustWait("k", 2, 2*unit, 2*unit)
 		b.mustTake("k", 3, 2*unit)
 	}},
-	{"another key has a window of its own", func(b *bench) {
+	{"another key has a window of its own", func(b *harness) {
 		b.mustTake("k", 1, unit)
 		b.mustTake("l", 1, unit)
 	}},
-	{"a max of 0 or less lets nothing through", func(b *bench) {
+	{"a max of 0 or less refuses every take", func(b *harness) {
 		b.mustWait("k", 0, unit, unit)
 		b.mustWait("k", -1, unit, unit)
 		b.mustTake("k", 1, unit)
 	}},
-	{"of many at once exactly max get through", func(b *bench) {
+	{"of many takes at once exactly max succeed", func(b *harness) {
 		const callers, max = 24, 7
 		var through atomic.Int64
 		together(callers, func(int) {
@@ -71,10 +71,10 @@ var takes = []contract{
 }
 
 var counts = []contract{
-	{"what was never added to counts 0", func(b *bench) {
+	{"a key without an add counts 0", func(b *harness) {
 		b.mustCount("k", 0, 0)
 	}},
-	{"each add counts and restarts the window", func(b *bench) {
+	{"each add counts and restarts the window", func(b *harness) {
 		assert.Equal(b, 1, b.add("k", 2*unit))
 		b.advance(unit)
 		b.mustCount("k", 1, unit)
@@ -82,7 +82,7 @@ var counts = []contract{
 		b.advance(unit)
 		b.mustCount("k", 2, unit)
 	}},
-	{"after a quiet window the count starts again", func(b *bench) {
+	{"after a quiet window the count starts again", func(b *harness) {
 		assert.Equal(b, 1, b.add("k", unit))
 		assert.Equal(b, 2, b.add("k", unit))
 		b.advance(unit)
@@ -90,17 +90,17 @@ var counts = []contract{
 		assert.Equal(b, 1, b.add("k", unit))
 		b.mustCount("k", 1, unit)
 	}},
-	{"the last add says when the window ends", func(b *bench) {
+	{"the last add says when the window ends", func(b *harness) {
 		b.add("k", 3*unit)
 		b.add("k", unit)
 		b.mustCount("k", 2, unit)
 	}},
-	{"another key has a count of its own", func(b *bench) {
+	{"another key has a count of its own", func(b *harness) {
 		b.add("k", unit)
 		b.mustCount("l", 0, 0)
 		assert.Equal(b, 1, b.add("l", unit))
 	}},
-	{"no add is lost when many come at once", func(b *bench) {
+	{"no add is lost when many come at once", func(b *harness) {
 		const callers = 24
 		var seen [callers + 1]atomic.Bool
 		together(callers, func(int) {
@@ -111,7 +111,7 @@ var counts = []contract{
 		})
 		b.mustCount("k", callers, time.Hour)
 	}},
-	{"leases, takes and counts under one key are apart", func(b *bench) {
+	{"leases, takes and counts under one key are apart", func(b *harness) {
 		b.mustAcquire("k", "a", 1, unit)
 		b.mustTake("k", 1, unit)
 		assert.Equal(b, 1, b.add("k", unit))
