@@ -22,8 +22,10 @@ type demo struct {
 	kill    bool
 	list    bool
 
-	pool task.Caller
-	bar  *progress
+	pool  task.Caller
+	bar   *progress
+	ready chan struct{} // closed when every worker has been shown as ready
+	shown int
 
 	mu     sync.Mutex
 	files  int
@@ -53,13 +55,14 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	d.pool, d.bar = pool, newProgress(d.out, len(files), pool.Status)
+	d.pool, d.bar, d.ready = pool, newProgress(d.out, len(files), pool.Status), make(chan struct{})
 	begun := time.Now()
 	d.bar.say("Starting %s: this program again, as processes of their own", plural(d.workers, "worker"))
 	if err := pool.Start(ctx); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, pool.Shutdown(context.WithoutCancel(ctx))) }()
+	<-d.ready
 	d.bar.say("All accept after %s", milliseconds(time.Since(begun)))
 
 	begun = time.Now()
@@ -87,6 +90,9 @@ func (d *demo) onEvent(e task.Event) {
 	switch {
 	case e.Kind == task.EventReady:
 		d.bar.say("  worker %d (pid %d) is ready", e.Worker.Index, e.Worker.PID)
+		if d.shown++; d.shown == d.workers {
+			close(d.ready)
+		}
 	case e.Kind == task.EventExited && e.Reason != task.ReasonShutdown:
 		d.bar.say("  worker %d (pid %d) is gone, %s, with %s unfinished",
 			e.Worker.Index, e.Worker.PID, e.Reason, plural(len(e.Tasks), "task"))

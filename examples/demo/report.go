@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"text/tabwriter"
 	"time"
 )
 
@@ -15,12 +14,11 @@ func (d *demo) report(took time.Duration, killed *killing, skipped []error) {
 		fmt.Fprintf(d.out, "failed: %v\n", err)
 	}
 	fmt.Fprintln(d.out, "The pool's status, a row for each worker:")
-	w := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "worker\tpid\taccepted\tsuccess\tfail\tlost\trestarts\t")
+	fmt.Fprintln(d.out, "  worker      pid  accepted  success  fail  lost  restarts")
 	for _, r := range d.pool.Status() {
-		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", r.Index, r.PID, r.Accepted, r.Success, r.Fail, r.Lost, r.Restarts)
+		fmt.Fprintf(d.out, "  %6d  %7d  %8d  %7d  %4d  %4d  %8d\n",
+			r.Index, r.PID, r.Accepted, r.Success, r.Fail, r.Lost, r.Restarts)
 	}
-	w.Flush()
 	fmt.Fprintf(d.out, "%s, %d lines, %s, compressed %s, in %s\n", plural(d.files, "file"),
 		d.total.Lines, bytesText(d.total.Bytes), bytesText(d.total.Compressed), milliseconds(took))
 }
