@@ -1,8 +1,8 @@
-// Package pooljob runs job handlers in the worker processes of a pool, where a time limit can be enforced: a handler
-// that is deaf to its context is stopped with its process.
+// Package pooljob runs job handlers in the worker processes of a pool, where a time limit can be
+// enforced: a handler that ignores its context is stopped with its process.
 //
-// The program registers its handlers in every process, before the pool starts, and runs the jobs with the handlers
-// that carry them there:
+// A program registers its handlers before the pool starts, in every process, and runs its jobs with
+// the handlers that call the pool:
 //
 //	remote := pooljob.Register(registry)
 //	pool, err := task.New(task.Config{MaxRunningNum: 1})
@@ -10,28 +10,34 @@
 //	handlers := remote.Handlers(pool, 5*time.Minute)
 //	outcome, err := runner.RunRegistered(ctx, handlers, envelope, requeue, dead)
 //
-// Give the pool a MaxRunningNum of 1: then a process that is stopped takes no neighbour with it. Runner and
-// middleware stay in the process that calls the pool; layers put around a registered handler with job.With run in
-// the worker.
+// The Runner and its middleware run in the process that calls the pool. Layers that job.With put
+// around a registered handler run in the worker. Give the pool a MaxRunningNum of 1: then a process
+// that is stopped runs no other job.
 //
-// # What a failed call becomes
+// # What happens to a job whose call fails
 //
-//   - The job did not run, for want of a free worker or otherwise: job.Defer with the error. No attempt is counted.
+//   - It did not run, because no worker had a free slot or for another reason: it is deferred with
+//     the error. No attempt counts.
 //   - The hard limit stopped it: a retry with the reason "timeout".
-//   - Its process was lost: a retry with the reason "crashed". But where the process was stopped for another job's hard
-//     limit or at the end of the pool, a deferral with the reason "interrupted"; no attempt is counted.
-//   - The context ended: a retry with its error, which a Runner defers as "interrupted".
-//   - Anything else is the handler's own answer.
+//   - Its process was lost: a retry with the reason "crashed". If the process was stopped for
+//     another job's hard limit or by the end of the pool, the job is deferred with the reason
+//     "interrupted"; no attempt counts.
+//   - Its context ended: a retry with the context's error. The Runner turns that into a deferral
+//     with the reason "interrupted" if its own caller's context ended, and into a timeout at its
+//     Timeout.
+//
+// Otherwise the handler's own result is the result. Its errors cross as text, with their reason.
 //
 // # No overlap
 //
-// A handler of Handlers returns only when the job does not run any more and cannot begin to: after the worker has
-// let go of it or is gone. So the Runner's next attempt never runs beside the last one. The proof is a lock on a
-// temporary file that both processes open; the kernel releases it however a process ends.
+// A handler of [Remote.Handlers] returns only when the job no longer runs and can no longer start:
+// when the worker has finished with it or is gone. So the next attempt never runs beside the last
+// one. The proof is a lock on a temporary file that both processes open; the kernel releases it at
+// the end of the worker, however that comes.
 //
 // # Time limits
 //
-// The end of the context, the Runner's time limit for one, ends the handler's context in the worker; what the handler
-// answers after that is lost. The hard limit stops the process; let it be the longer one, or leave the Runner
-// without a limit.
+// When the caller's context ends, such as by the Runner's Timeout, the handler's context in the
+// worker ends too; what the handler returns after that is lost. The hard limit stops the process.
+// Make it longer than the Runner's Timeout, or use the hard limit alone.
 package pooljob

@@ -18,7 +18,7 @@ import (
 	"github.com/taskd-go/task/job"
 )
 
-const patience = time.Minute // bounds every wait for what is certain to come
+const waitLimit = time.Minute // of every wait for an event that is certain
 
 var remote = Register(testHandlers())
 
@@ -60,7 +60,8 @@ var answers = map[string]job.Result{
 	"no result":   {},
 }
 
-// handler marks in o.Dir that it runs: a line with its pid in "runs", and a lock that nobody else may hold at the time.
+// handler marks in o.Dir that it runs: a line with its pid in "runs", and a lock that nobody else
+// may hold at the time.
 func handler(jobType string, run func(context.Context, order) job.Result) job.Handler {
 	return job.Typed(jobType, func(ctx context.Context, o order, _ job.Envelope) job.Result {
 		if o.Dir == "" {
@@ -95,7 +96,7 @@ func startPool(t testing.TB) *task.Task {
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
 	require.NoError(t, pool.Start(ctx))
 	t.Cleanup(func() {
@@ -119,9 +120,9 @@ func newJob(t testing.TB, jobType string, o order, attempts int) job.Envelope {
 // eventually waits for what has no event of its own.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(waitLimit); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("not within %s: %s", patience, what)
+			t.Fatalf("not within %s: %s", waitLimit, what)
 		}
 	}
 }

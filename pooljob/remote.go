@@ -12,42 +12,43 @@ import (
 const (
 	taskName = "github.com/taskd-go/task/pooljob"
 
-	slotWait   = 5 * time.Second // how long a job waits in the pool's caller for a free worker
-	busyDelay  = time.Second     // … and then in its queue; and there when the worker that had it died before it began
-	notRunning = time.Minute     // the same for a pool that cannot run it as it is
-	clockSkew  = time.Second     // more than a context ends after its deadline has passed elsewhere
+	slotWait   = 5 * time.Second // how long the call waits for a free slot
+	busyDelay  = time.Second     // how long a job is deferred if none was free or its worker died before it started
+	notRunning = time.Minute     // how long a job is deferred that the pool cannot run as it is
+	clockSkew  = time.Second     // more than the ends of two timers with the same deadline differ
 )
 
-// A Remote is the task that carries jobs to the workers.
+// A Remote is the task that runs jobs in the workers of a pool. It is safe for concurrent use.
 type Remote struct {
 	types []string
 	task  task.Func[request, answer]
 }
 
-// request is a job on its way to a worker.
+// A request is a job on its way to a worker.
 type request struct {
 	Envelope string // JSON
-	Ticket   string // path
+	RunLock  string // path
 }
 
-// Register makes the handlers of reg a task of the pool. It belongs before the pool's Start, in every copy of the
-// program. Like task.Register it panics when it is called twice; one registry holds all the handlers of a program.
+// Register makes the handlers of reg a task. Call it once, before the pool starts, in the caller
+// and in the workers alike; a second call panics, as task.Register does. Handlers that reg gets
+// later run too, but Handlers does not list them.
 func Register(reg *job.Registry) *Remote {
 	w := worker{reg}
 	return &Remote{types: reg.Types(), task: task.Define(taskName, w.run)}
 }
 
-// Handlers returns, for each type of the registered handlers, a handler that runs the job in pool. hardLimit stops a
-// job's worker process that long after the job began; 0: only the pool's own TimeLimit does, and without one a handler
-// that is deaf to its context keeps its caller for as long as it runs.
+// Handlers returns a handler for each registered type that runs the job in pool. When a job has run
+// for hardLimit, its worker process is killed. 0 or less: only the pool's own TimeLimit applies,
+// and without one a handler that ignores its context keeps its caller for as long as it runs.
 func (r *Remote) Handlers(pool task.Caller, hardLimit time.Duration) *job.Registry {
 	reg := &job.Registry{}
-	// Replace refuses an empty type only, and a registry holds none.
+	// Replace returns an error for an empty type alone, and a registry has none.
 	_ = reg.Replace(&carrier{remote: r, pool: pool, hardLimit: max(hardLimit, 0), slotWait: slotWait})
 	return reg
 }
 
-// A carrier is the handler that takes jobs to the pool.
+// A carrier is the handler that runs jobs in the pool.
 type carrier struct {
 	remote    *Remote
 	pool      task.Caller
@@ -65,21 +66,22 @@ func (c *carrier) Handle(ctx context.Context, e job.Envelope) job.Result {
 	if err != nil {
 		return job.Fail(&job.DeadError{Reason: job.ReasonDecode, Err: err})
 	}
-	ticket, err := newTicket()
+	runLock, err := newRunLock()
 	if err != nil {
 		return job.Defer(notRunning).WithErr(err)
 	}
-	defer ticket.close()
+	defer runLock.close()
 
-	a, err := c.remote.task.Sync(ctx, c.pool, request{string(envelope), ticket.path()},
+	a, err := c.remote.task.Sync(ctx, c.pool, request{string(envelope), runLock.path()},
 		task.WithTimeout(0), task.WithWait(c.slotWait), task.WithCancel(), task.WithTimeLimit(0, c.hardLimit))
 	if err != nil {
-		return failed(ctx, ticket, err)
+		return failed(ctx, runLock, err)
 	}
 	return answered(ctx, a)
 }
 
-// answered is the handler's own result, but for one that gave up because its caller's context ended.
+// answered returns the handler's own result, or the end of ctx if the handler stopped because its
+// caller's context ended.
 func answered(ctx context.Context, a answer) job.Result {
 	if a.CallerEnded {
 		if ended := endOf(ctx); ended != nil && a.Reason == job.ReasonInterrupted {
@@ -89,8 +91,8 @@ func answered(ctx context.Context, a answer) job.Result {
 	return a.result()
 }
 
-// endOf returns why ctx ended, for one whose deadline the worker or the call has seen pass: each has a timer of its
-// own, and which of them is first is chance.
+// endOf returns the error of a ctx whose deadline has passed in the worker or the call. They have
+// timers of their own, which may end a little before that of ctx.
 func endOf(ctx context.Context) error {
 	limit := time.NewTimer(clockSkew)
 	defer limit.Stop()
@@ -101,12 +103,12 @@ func endOf(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// forOthers are the ends of a worker that are not the doing of a job that was lost there: another job was past its hard
-// limit (its own would have been answered with that), or the pool ended.
-var forOthers = map[task.Reason]bool{task.ReasonHardLimit: true, task.ReasonShutdown: true}
+// notByTheJob are the reasons for which a worker ends that a job lost in it did not cause: another
+// job's hard limit, since the job's own is answered as such, and the end of the pool.
+var notByTheJob = map[task.Reason]bool{task.ReasonHardLimit: true, task.ReasonShutdown: true}
 
-// failed turns a failed call into a result, once the job is sure not to run any more.
-func failed(ctx context.Context, ticket *ticket, err error) job.Result {
+// failed returns the result of a call that failed. It returns when the job no longer runs.
+func failed(ctx context.Context, runLock *runLock, err error) job.Result {
 	var call *task.Error
 	if !errors.As(err, &call) {
 		return job.Retry(err) // it ran, and its answer cannot be read
@@ -114,19 +116,19 @@ func failed(ctx context.Context, ticket *ticket, err error) job.Result {
 	if errors.Is(err, context.DeadlineExceeded) || call.Status == task.ErrPackageExpire {
 		endOf(ctx)
 	}
-	ended := ctx.Err() // and whether it is why the call failed; a crash or a time limit counts even then
+	ended := ctx.Err() // before the wait: a crash or a time limit counts even if ctx ends meanwhile
 	mayHaveRun := call.Delivery == task.MayHaveRun
 	if mayHaveRun {
-		ticket.wait()
+		runLock.wait()
 	}
 	switch {
 	case call.Delivery == task.Ran:
 		return job.Retry(errors.New(call.Message))
 	case ended != nil && (!mayHaveRun || errors.Is(err, ended)):
 		return job.Retry(ended)
-	case mayHaveRun && call.Status == task.ErrTask: // by the hard limit
+	case mayHaveRun && call.Status == task.ErrTask: // past its hard limit
 		return job.Retry(&job.DeadError{Reason: job.ReasonTimeout, Err: err})
-	case mayHaveRun && (forOthers[call.Reason] || errors.Is(err, task.ErrClosed)):
+	case mayHaveRun && (notByTheJob[call.Reason] || errors.Is(err, task.ErrClosed)):
 		return job.Defer(0).WithErr(&job.DeadError{Reason: job.ReasonInterrupted, Err: err})
 	case mayHaveRun:
 		return job.Retry(&job.DeadError{Reason: job.ReasonCrashed, Err: err})

@@ -85,8 +85,9 @@ func TestAPanicInTheWorkerIsARetryWithItsStack(t *testing.T) {
 	assert.Contains(t, string(panicked.Stack), "testHandlers")
 }
 
-// A handler that ignores its context: its process is killed at the limit, the goroutine count is back to what it
-// was, the job goes on as a retry for "timeout" and is dead on its last attempt. No attempt runs beside another.
+// A handler that ignores its context: its process is killed at the limit, the goroutine count is
+// back to what it was, the job goes on as a retry for "timeout" and is dead on its last attempt. No
+// attempt runs beside another.
 func TestADeafJobIsStoppedWithItsProcess_Row21(t *testing.T) {
 	pool, dir := startPool(t), t.TempDir()
 	before := runtime.NumGoroutine()
@@ -107,7 +108,8 @@ func TestADeafJobIsStoppedWithItsProcess_Row21(t *testing.T) {
 	eventually(t, "the goroutines end", func() bool { return runtime.NumGoroutine() <= before })
 }
 
-// A job that always gets its process killed is dead once its attempts are used up, with the reason that says so.
+// A job that always gets its process killed is dead once its attempts are used up, with the reason
+// that says so.
 func TestAJobThatKillsItsProcessIsDeadAfterItsAttempts_Row29(t *testing.T) {
 	pool, dir := startPool(t), t.TempDir()
 	r := quiet()
@@ -153,7 +155,7 @@ func TestTheRunnersLimitReachesTheWorker(t *testing.T) {
 }
 
 // Which timer is first must not matter: the worker's, the call's or the context's own.
-func TestADeadlineIsTheContextsEndWhoeverSeesItFirst(t *testing.T) {
+func TestADeadlineIsTheContextsEndWhicheverTimerIsFirst(t *testing.T) {
 	fails := func(err *task.Error) job.HandleFunc {
 		return func(ctx context.Context, _ job.Envelope) job.Result { return failed(ctx, nil, err) }
 	}
@@ -259,7 +261,7 @@ func TestWhatDidNotRunIsDeferred(t *testing.T) {
 	})
 }
 
-func TestNoTicketsAreLeft(t *testing.T) {
+func TestNoLockFilesAreLeft(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	pool := startPool(t)
@@ -272,12 +274,12 @@ func TestNoTicketsAreLeft(t *testing.T) {
 	assert.Empty(t, left)
 }
 
-func TestATicketThatWasGivenUpIsNotPunched(t *testing.T) {
-	given, err := newTicket()
+func TestAJobThatWasGivenUpDoesNotStart(t *testing.T) {
+	given, err := newRunLock()
 	require.NoError(t, err)
-	release, ok := punch(given.path())
+	release, ok := lockForRun(given.path())
 	require.True(t, ok)
-	_, ok = punch(given.path())
+	_, ok = lockForRun(given.path())
 	assert.False(t, ok, "one run at a time")
 
 	waited := make(chan struct{})
@@ -292,26 +294,26 @@ func TestATicketThatWasGivenUpIsNotPunched(t *testing.T) {
 	}
 	release()
 	<-waited
-	_, ok = punch(given.path())
+	_, ok = lockForRun(given.path())
 	assert.False(t, ok)
 	given.close()
-	_, ok = punch(given.path())
+	_, ok = lockForRun(given.path())
 	assert.False(t, ok)
 }
 
 func TestAWorkerOfAnotherBuildDefersWhatItDoesNotKnow(t *testing.T) {
-	given, err := newTicket()
+	given, err := newRunLock()
 	require.NoError(t, err)
 	defer given.close()
 	empty, err := job.NewRegistry()
 	require.NoError(t, err)
 	e, err := newJob(t, "answer", order{}, 3).Encode()
 	require.NoError(t, err)
-	a, err := worker{empty}.run(t.Context(), request{Envelope: string(e), Ticket: given.path()})
+	a, err := worker{empty}.run(t.Context(), request{Envelope: string(e), RunLock: given.path()})
 	require.NoError(t, err)
 	assert.Equal(t, job.KindDefer, a.result().Kind())
 	assert.ErrorContains(t, a.result().Err(), "answer")
-	_, err = worker{empty}.run(t.Context(), request{Envelope: string(e), Ticket: filepath.Join(t.TempDir(), "none")})
+	_, err = worker{empty}.run(t.Context(), request{Envelope: string(e), RunLock: filepath.Join(t.TempDir(), "none")})
 	assert.True(t, errors.Is(err, errGivenUp))
 }
 
@@ -326,7 +328,8 @@ func BenchmarkHandle(b *testing.B) {
 	}
 }
 
-// A job counts an attempt when its process was lost, but not where another job or the pool's end was why.
+// A job counts an attempt when its process was lost, but not where another job or the pool's end
+// was why.
 func TestALossThatIsNotTheJobsDoingCostsNoAttempt(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  *task.Error
@@ -337,10 +340,10 @@ func TestALossThatIsNotTheJobsDoingCostsNoAttempt(t *testing.T) {
 		"the pool cut the call":    {&task.Error{Err: task.ErrClosed}, job.Deferred},
 		"a signal":                 {&task.Error{Reason: task.ReasonKilled}, job.Requeued},
 		"a drain that it outlived": {&task.Error{Reason: task.ReasonDrainTimeout}, job.Requeued},
-		"nobody knows":             {&task.Error{}, job.Requeued},
+		"not known":                {&task.Error{}, job.Requeued},
 	} {
 		t.Run(name, func(t *testing.T) {
-			given, err := newTicket()
+			given, err := newRunLock()
 			require.NoError(t, err)
 			defer given.close()
 			c.err.Status, c.err.Delivery = task.ErrSockTimeout, task.MayHaveRun

@@ -17,24 +17,24 @@ const maxText = 16 << 10 // bytes of an error's text and of a stack
 // A worker runs jobs in a worker process.
 type worker struct{ handlers *job.Registry }
 
-// answer is a job's result on its way back.
+// An answer is a job's result on its way back.
 type answer struct {
 	Kind   job.Kind
 	HasErr bool
 	Text   string     // of the error
-	Reason job.Reason // its code, where it has one
-	Stack  string     // where it was a panic
+	Reason job.Reason // of the error, if it has one
+	Stack  string     // of a panic
 	Given  bool
 	Delay  time.Duration
 
-	CallerEnded bool // before the handler did
+	CallerEnded bool // before the handler returned
 }
 
-// errGivenUp says that the caller has given this job up; nobody reads it.
+// errGivenUp is the error of a job that its caller has given up. The caller no longer waits for it.
 var errGivenUp = errors.New("the caller has given this job up")
 
 func (w worker) run(ctx context.Context, r request) (answer, error) {
-	release, ok := punch(r.Ticket)
+	release, ok := lockForRun(r.RunLock)
 	if !ok {
 		return answer{}, errGivenUp
 	}
@@ -44,7 +44,7 @@ func (w worker) run(ctx context.Context, r request) (answer, error) {
 		return answerOf(job.Fail(&job.DeadError{Reason: job.ReasonDecode, Err: err})), nil
 	}
 	h, err := w.handlers.Require(e.JobType)
-	if err != nil { // another build than the caller's
+	if err != nil { // this worker is of an older build than the caller
 		return answerOf(job.Defer(notRunning).WithErr(err)), nil
 	}
 	a := answerOf(interrupted(ctx, handle(ctx, h, e)))
@@ -61,11 +61,12 @@ func handle(ctx context.Context, h job.Handler, e job.Envelope) (result job.Resu
 	return h.Handle(ctx, e)
 }
 
-// interrupted is result, or what the end of ctx makes of it: a handler that gave up at the soft limit timed out, one
-// that gave up because its worker or its caller goes costs no attempt.
+// interrupted returns result, unless the handler returned the error of ctx: at the soft limit the
+// job has timed out; at the end of its worker or its caller it is deferred, which costs no attempt.
 func interrupted(ctx context.Context, result job.Result) job.Result {
 	cause := context.Cause(ctx)
-	if result.Kind() != job.KindRetry || cause == nil || !errors.Is(result.Err(), ctx.Err()) && !errors.Is(result.Err(), cause) {
+	if result.Kind() != job.KindRetry || cause == nil ||
+		!errors.Is(result.Err(), ctx.Err()) && !errors.Is(result.Err(), cause) {
 		return result
 	}
 	if cause == poolworker.ErrSoftLimit {
@@ -100,7 +101,7 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// result is the answer as the handler gave it, but for the types of its errors.
+// result returns what the handler returned, except for the types of its errors.
 func (a answer) result() job.Result {
 	switch err := a.err(); a.Kind {
 	case job.KindSuccess:
