@@ -68,9 +68,6 @@ type Config struct {
 	OnEvent func(Event)
 }
 
-// A Worker names a worker process.
-type Worker struct{ Index, PID int }
-
 // A ConfigError is a value of a Config that breaks a rule.
 type ConfigError struct {
 	Field string

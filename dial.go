@@ -200,7 +200,7 @@ func (c *Client) Status() []WorkerStatus {
 	if err != nil || l == nil {
 		return nil
 	}
-	return workerStatuses(l.pool.Table.Status())
+	return l.pool.Table.Status()
 }
 
 // Close ends the client's connections; calls in flight fail. The pool goes on.

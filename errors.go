@@ -5,30 +5,19 @@ import (
 	"fmt"
 
 	"github.com/taskd-go/task/internal/client"
-	"github.com/taskd-go/task/internal/supervisor"
+	"github.com/taskd-go/task/tasktype"
 )
 
-// A Delivery is what is known of a failed call: what a caller needs before it
-// tries again.
-type Delivery int
+// A Delivery says what is known about the task of a failed call, and so whether the caller may try
+// again. Its String method returns "may have run", "not run" or "ran".
+type Delivery = tasktype.Delivery
 
+// The deliveries. The zero value is MayHaveRun.
 const (
-	MayHaveRun Delivery = iota // nothing is proved; the task may still be running
-	NotRun                     // the task did not run and will not
-	Ran                        // the task ran to its end
+	MayHaveRun Delivery = tasktype.MayHaveRun // nothing is proved; the task may still be running
+	NotRun     Delivery = tasktype.NotRun     // the task did not run and will not
+	Ran        Delivery = tasktype.Ran        // the task ran to its end
 )
-
-// String returns "may have run", "not run" or "ran".
-func (d Delivery) String() string {
-	switch d {
-	case NotRun:
-		return "not run"
-	case Ran:
-		return "ran"
-	default:
-		return "may have run"
-	}
-}
 
 // An Error is a failed call: every call that fails returns one. As, Decode and
 // the methods of a Func may return a decoding error instead; then the task ran,
@@ -77,20 +66,15 @@ var (
 	ErrNotStarted = errors.New("the pool is not started")
 )
 
-// A PanicError is what a task's OnException gets when its Run panicked.
-type PanicError struct {
-	Value any    // what was passed to panic
-	Stack []byte // the goroutine's stack at the panic
-}
-
-// Error returns the panic's value in words, without the stack.
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
-
-// Unwrap returns the panic's value when that is an error.
-func (e *PanicError) Unwrap() error {
-	err, _ := e.Value.(error)
-	return err
-}
+// A PanicError is what a task's OnException gets when its Run panicked:
+//
+//	type PanicError struct {
+//		Value any    // what was passed to panic
+//		Stack []byte // the goroutine's stack at the panic
+//	}
+//
+// Error returns the value in words, without the stack. Unwrap returns the value if it is an error.
+type PanicError = tasktype.PanicError
 
 // refused is a call that failed before any worker was chosen.
 func refused(s Status, cause error, format string, args ...any) *Error {
@@ -99,21 +83,17 @@ func refused(s Status, cause error, format string, args ...any) *Error {
 
 func failed(f *client.Failure) *Error {
 	e := &Error{
-		Status:      Status(f.Status),
-		Delivery:    deliveries[f.Delivery],
+		Status:      f.Status,
+		Delivery:    f.Delivery,
 		TaskID:      f.TaskID,
 		WorkerIndex: f.Index,
 		PID:         f.PID,
 		Message:     f.Message,
+		Reason:      f.End.Reason,
 		Err:         f.Err,
-	}
-	if f.End.How != 0 {
-		e.Reason = Reason(supervisor.Reason(f.End.How).String())
 	}
 	if errors.Is(f.Err, client.ErrClosed) {
 		e.Err = ErrClosed
 	}
 	return e
 }
-
-var deliveries = [...]Delivery{client.MayHaveRun: MayHaveRun, client.NotRun: NotRun, client.Ran: Ran}

@@ -154,7 +154,7 @@ func (p *process) serverConfig(table *sharedstate.Table, listener *net.UnixListe
 		Processors: p.share,
 		OnLarge:    p.ballast.enlarge,
 		Recycle:    worker.Recycle{MaxTasks: h.MaxTasksPerWorker, MaxAge: h.MaxWorkerAge, MaxMemory: h.MaxWorkerMemory},
-		OnRecycle:  func(reason string) { p.tell(control.Message{Kind: control.KindRecycle, Reason: reason}) },
+		OnRecycle:  func(r Reason) { p.tell(control.Message{Kind: control.KindRecycle, Reason: string(r)}) },
 	}
 }
 
@@ -178,11 +178,6 @@ func (p *process) onException() func(worker.Failure) {
 		return nil
 	}
 	return func(f worker.Failure) {
-		err := f.Err
-		var pe *worker.PanicError
-		if errors.As(err, &pe) {
-			err = &PanicError{Value: pe.Value, Stack: pe.Stack}
-		}
 		p.cfg.OnException(&Error{
 			Status:      ErrTask,
 			Delivery:    Ran,
@@ -190,7 +185,7 @@ func (p *process) onException() func(worker.Failure) {
 			WorkerIndex: p.handover.Index,
 			PID:         os.Getpid(),
 			Message:     f.Text,
-			Err:         err,
+			Err:         f.Err,
 		}, p.handover.Index)
 	}
 }

@@ -1,37 +1,38 @@
 package task
 
-// A Reason says why something happened to a worker. The list below is closed;
-// the same words are in the log, in the errors of lost calls and in
-// docs/operations.md.
-type Reason string
+import "github.com/taskd-go/task/tasktype"
+
+// A Reason says why something happened to a worker. The list is closed; the same words are in the
+// log, in the errors of lost calls and in docs/operations.md.
+type Reason = tasktype.Reason
 
 // The reasons.
 const (
-	ReasonStarted Reason = "started" // the pool's own start
-	ReasonStable  Reason = "stable"  // an index that was degraded serves again
+	ReasonStarted Reason = tasktype.ReasonStarted // the start of the pool
+	ReasonStable  Reason = tasktype.ReasonStable  // a degraded index serves again
 
-	ReasonCrashed         Reason = "crashed"          // the process ended by itself, unasked, or with an error in its drain
-	ReasonKilled          Reason = "killed"           // a signal that was not ours ended it
-	ReasonOutOfMemory     Reason = "out_of_memory"    // the kernel killed it for memory, or gave it no more
-	ReasonBootFailed      Reason = "boot_failed"      // it ended or gave up before it was ready
-	ReasonBootTimeout     Reason = "boot_timeout"     // it was not ready within StartTimeout and was killed
-	ReasonSpawnFailed     Reason = "spawn_failed"     // fork or exec failed
-	ReasonUnresponsive    Reason = "unresponsive"     // it did not confirm an order in time and was killed
-	ReasonReapedElsewhere Reason = "reaped_elsewhere" // the host reaped it, so that nothing is known of its end
+	ReasonCrashed         Reason = tasktype.ReasonCrashed         // the process ended by itself, or with an error in its drain
+	ReasonKilled          Reason = tasktype.ReasonKilled          // a signal ended it that the pool did not send
+	ReasonOutOfMemory     Reason = tasktype.ReasonOutOfMemory     // the kernel killed it for memory, or gave it no more
+	ReasonBootFailed      Reason = tasktype.ReasonBootFailed      // it ended or gave up before it was ready
+	ReasonBootTimeout     Reason = tasktype.ReasonBootTimeout     // it was not ready within StartTimeout and was killed
+	ReasonSpawnFailed     Reason = tasktype.ReasonSpawnFailed     // fork or exec failed
+	ReasonUnresponsive    Reason = tasktype.ReasonUnresponsive    // it did not confirm an order in time and was killed
+	ReasonReapedElsewhere Reason = tasktype.ReasonReapedElsewhere // the host reaped it, so its exit status is unknown
 
-	ReasonDrained        Reason = "drained"         // somebody sent it SIGTERM or SIGINT
-	ReasonDrainTimeout   Reason = "drain_timeout"   // its tasks did not end within DrainTimeout
-	ReasonRecycledTasks  Reason = "recycled_tasks"  // it had run MaxTasksPerWorker tasks
-	ReasonRecycledAge    Reason = "recycled_age"    // it was older than MaxWorkerAge
-	ReasonRecycledMemory Reason = "recycled_memory" // it was larger than MaxWorkerMemory
-	ReasonReloaded       Reason = "reloaded"        // Reload replaced it
-	ReasonReloadAborted  Reason = "reload_aborted"  // Reload gave up
-	ReasonSoftLimit      Reason = "soft_limit"      // a task's soft limit passed
-	ReasonHardLimit      Reason = "hard_limit"      // a task's time limit passed
-	ReasonSuspect        Reason = "suspect"         // it failed everything at once
-	ReasonSocketLost     Reason = "socket_lost"     // somebody removed its socket file
-	ReasonDrift          Reason = "drift"           // its counters and its records disagree
-	ReasonOutputBlocked  Reason = "output_blocked"  // the parent's own output takes no more
-	ReasonStartFailed    Reason = "start_failed"    // another worker of the pool did not start
-	ReasonShutdown       Reason = "shutdown"        // the end of the pool
+	ReasonDrained        Reason = tasktype.ReasonDrained        // it received SIGTERM or SIGINT
+	ReasonDrainTimeout   Reason = tasktype.ReasonDrainTimeout   // its tasks did not end within DrainTimeout
+	ReasonRecycledTasks  Reason = tasktype.ReasonRecycledTasks  // it ran MaxTasksPerWorker tasks
+	ReasonRecycledAge    Reason = tasktype.ReasonRecycledAge    // it was older than MaxWorkerAge
+	ReasonRecycledMemory Reason = tasktype.ReasonRecycledMemory // it was larger than MaxWorkerMemory
+	ReasonReloaded       Reason = tasktype.ReasonReloaded       // Reload replaced it
+	ReasonReloadAborted  Reason = tasktype.ReasonReloadAborted  // Reload gave up
+	ReasonSoftLimit      Reason = tasktype.ReasonSoftLimit      // a task passed its soft limit
+	ReasonHardLimit      Reason = tasktype.ReasonHardLimit      // a task passed its time limit
+	ReasonSuspect        Reason = tasktype.ReasonSuspect        // it failed many tasks in a row at once
+	ReasonSocketLost     Reason = tasktype.ReasonSocketLost     // its socket file was removed
+	ReasonDrift          Reason = tasktype.ReasonDrift          // its counters and its records disagree
+	ReasonOutputBlocked  Reason = tasktype.ReasonOutputBlocked  // the parent's own output takes no more
+	ReasonStartFailed    Reason = tasktype.ReasonStartFailed    // another worker of the pool did not start
+	ReasonShutdown       Reason = tasktype.ReasonShutdown       // the end of the pool
 )

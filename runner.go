@@ -2,8 +2,8 @@ package task
 
 import (
 	"context"
-	"time"
 
+	"github.com/taskd-go/task/tasktype"
 	"github.com/taskd-go/task/worker"
 )
 
@@ -22,33 +22,37 @@ type ExceptionHandler interface {
 	OnException(ctx context.Context, err error, info Info) (any, error)
 }
 
-// Info is what a running task learns of itself.
-type Info struct {
-	TaskID      uint64    // > 0, from one shared counter: a later call's id is larger
-	WorkerIndex int       // 0 … WorkerNum-1
-	Deadline    time.Time // the caller's; it informs, it does not end ctx; zero: none
-	Meta        map[string]string
-}
+// Info tells a running task about itself:
+//
+//	type Info struct {
+//		TaskID      uint64            // > 0, from one shared counter: a later call's id is larger
+//		WorkerIndex int               // 0 … WorkerNum-1
+//		Deadline    time.Time         // the caller's; it informs and does not end the context; zero: none
+//		Meta        map[string]string // what the caller sent with WithMeta
+//	}
+type Info = tasktype.Info
 
 // Draining returns, in a task, a channel that closes when the task's worker
 // begins to drain, so that a long task can finish early. Outside a task it is nil.
 func Draining(ctx context.Context) <-chan struct{} { return worker.Draining(ctx) }
 
+// The causes for which a task's context ends. Inside the task, errors.Is(context.Cause(ctx),
+// task.ErrSoftLimit) and so on tells which one it was.
+var (
+	ErrSoftLimit  = worker.ErrSoftLimit  // the task passed its soft time limit
+	ErrDrain      = worker.ErrDrain      // the last second of DrainTimeout began
+	ErrShutdown   = worker.ErrShutdown   // the context of Shutdown ended
+	ErrCallerGone = worker.ErrCallerGone // the deadline, context or connection of a caller with WithCancel ended
+)
+
 // running is a decoded Runner as the worker runs it.
 type running struct{ Runner }
 
-func (r running) Run(ctx context.Context, info worker.Info) (any, error) {
-	return r.Runner.Run(ctx, Info(info))
-}
-
-func (r running) OnException(ctx context.Context, err error, info worker.Info) (any, bool, error) {
+func (r running) OnException(ctx context.Context, err error, info Info) (any, bool, error) {
 	h, ok := r.Runner.(ExceptionHandler)
 	if !ok {
 		return nil, false, err
 	}
-	if p, ok := err.(*worker.PanicError); ok {
-		err = &PanicError{Value: p.Value, Stack: p.Stack}
-	}
-	v, failure := h.OnException(ctx, err, Info(info))
+	v, failure := h.OnException(ctx, err, info)
 	return v, true, failure
 }

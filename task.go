@@ -123,7 +123,7 @@ func (t *Task) start(ctx context.Context) error {
 		Tasks:        registry.Names(),
 		Allowed:      t.cfg.allowed(),
 		Logger:       t.cfg.Logger,
-		OnEvent:      eventHandler(t.cfg.OnEvent),
+		OnEvent:      t.cfg.OnEvent,
 		Stdout:       os.Stdout,
 		Stderr:       os.Stderr,
 	})
@@ -231,7 +231,7 @@ func (t *Task) Status() []WorkerStatus {
 	case remote != nil:
 		return remote.Status()
 	case pool != nil:
-		return workerStatuses(pool.Table().Status())
+		return pool.Table().Status()
 	default:
 		return nil
 	}

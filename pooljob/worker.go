@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/taskd-go/task"
 	"github.com/taskd-go/task/job"
-	poolworker "github.com/taskd-go/task/worker"
 )
 
 const maxText = 16 << 10 // bytes of an error's text and of a stack
@@ -48,7 +48,7 @@ func (w worker) run(ctx context.Context, r request) (answer, error) {
 		return answerOf(job.Defer(notRunning).WithErr(err)), nil
 	}
 	a := answerOf(interrupted(ctx, handle(ctx, h, e)))
-	a.CallerEnded = context.Cause(ctx) == poolworker.ErrCaller
+	a.CallerEnded = context.Cause(ctx) == task.ErrCallerGone
 	return a, nil
 }
 
@@ -69,7 +69,7 @@ func interrupted(ctx context.Context, result job.Result) job.Result {
 		!errors.Is(result.Err(), ctx.Err()) && !errors.Is(result.Err(), cause) {
 		return result
 	}
-	if cause == poolworker.ErrSoftLimit {
+	if cause == task.ErrSoftLimit {
 		return result.WithErr(&job.DeadError{Reason: job.ReasonTimeout, Err: fmt.Errorf("%w: %w", cause, result.Err())})
 	}
 	return job.Defer(0).WithErr(&job.DeadError{Reason: job.ReasonInterrupted, Err: cause})

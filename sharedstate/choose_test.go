@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/taskd-go/task/tasktype"
 )
 
 func TestPickTakesTheLeastLoaded(t *testing.T) {
@@ -54,7 +56,7 @@ func TestNobodyIsPicked(t *testing.T) {
 		"not accepting":       func(_ *Table, r Row) { r.SetAccepting(false) },
 		"full":                func(_ *Table, r Row) { r.Admit() },
 		"not current":         func(table *Table, _ Row) { table.SetCurrent(0, Row{}) },
-		"finished":            func(_ *Table, r Row) { r.Finish(End{How: 1}) },
+		"finished":            func(_ *Table, r Row) { r.Finish(End{Reason: tasktype.ReasonCrashed}) },
 		"closed":              func(table *Table, _ Row) { table.SetClosed() },
 		"a row that is none":  func(table *Table, _ Row) { table.current[0].Store(1 << 30) },
 		"a row that is none2": func(table *Table, _ Row) { table.current[0].Store(1<<32 - 1) },

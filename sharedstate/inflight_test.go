@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/tasktype"
 )
 
 func TestTasksInFlightAreListed(t *testing.T) {
@@ -30,7 +31,7 @@ func TestTasksInFlightAreListed(t *testing.T) {
 		assert.LessOrEqual(t, task.Started, after)
 	}
 	r.Forget(first)
-	r.Finish(End{How: 1})
+	r.Finish(End{Reason: tasktype.ReasonCrashed})
 	r.Free()
 	tasks = r.Tasks()
 	require.Len(t, tasks, 1, "what ran when it died stays readable")
@@ -40,7 +41,7 @@ func TestTasksInFlightAreListed(t *testing.T) {
 	for range table.Rows() {
 		next := serving(t, table, 0, 2)
 		assert.Empty(t, next.Tasks(), "row %d", next.Number())
-		next.Finish(End{How: 1})
+		next.Finish(End{Reason: tasktype.ReasonCrashed})
 		next.Free()
 	}
 }

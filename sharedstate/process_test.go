@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/tasktype"
 )
 
 const limit = time.Minute
@@ -159,7 +160,7 @@ func TestKilledInsideATableOperation_Row4(t *testing.T) {
 		worksOn(t, r, 1+rand.Uint64N(300))
 		victim.kill()
 
-		r.Finish(End{How: 1, Signal: 9})
+		r.Finish(End{Reason: tasktype.ReasonKilled, Signal: 9})
 		assert.Zero(t, r.Running())
 		assert.False(t, r.Accepting())
 		assert.LessOrEqual(t, len(r.Tasks()), 1)
@@ -199,14 +200,14 @@ func TestStoppedInsideATableOperation_Row5(t *testing.T) {
 			rest = append(rest, another)
 		}
 		for _, row := range rest {
-			row.Finish(End{How: 1})
+			row.Finish(End{Reason: tasktype.ReasonCrashed})
 			row.Free()
 		}
 		require.NoError(t, stopped.cmd.Process.Signal(syscall.SIGCONT))
 	}
 	worksOn(t, r, 100)
 	stopped.kill()
-	r.Finish(End{How: 1})
+	r.Finish(End{Reason: tasktype.ReasonCrashed})
 	s := table.Status()[0]
 	assert.Equal(t, s.Accepted, s.Success+s.Fail+s.Lost)
 	assert.LessOrEqual(t, s.Lost, uint64(1))

@@ -2,7 +2,10 @@ package sharedstate
 
 import (
 	"errors"
+	"slices"
 	"time"
+
+	"github.com/taskd-go/task/tasktype"
 )
 
 // ErrNoRow says that all rows are taken: too many generations live at once.
@@ -17,9 +20,22 @@ type Row struct {
 
 // An End says how a worker process ended.
 type End struct {
-	How    uint32 // a supervisor reason's number, never 0
-	Signal int
+	Reason tasktype.Reason // one of its list
+	Signal int             // 0: none
 	Code   int
+}
+
+// reasons are in the order of their numbers in the table, which begin at 1.
+var reasons = tasktype.Reasons()
+
+func numberOf(r tasktype.Reason) uint32 { return uint32(slices.Index(reasons, r) + 1) }
+
+// reasonOf returns "" for a number that this program does not know.
+func reasonOf(n uint32) tasktype.Reason {
+	if n == 0 || n > uint32(len(reasons)) {
+		return ""
+	}
+	return reasons[n-1]
 }
 
 // Number returns n of RowAt.
@@ -49,8 +65,9 @@ func (r Row) Accepted() uint64 { return r.hot().accepted.Load() }
 func (r Row) Ended(g uint64) (e End, ok bool) {
 	l := r.life()
 	r.t.consistent(func() {
-		e = End{How: l.how.Load(), Signal: int(l.signal.Load()), Code: int(l.code.Load())}
-		ok = e.How != 0 && l.generation.Load() == g
+		how := l.how.Load()
+		e = End{Reason: reasonOf(how), Signal: int(l.signal.Load()), Code: int(l.code.Load())}
+		ok = how != 0 && l.generation.Load() == g
 	})
 	if !ok {
 		return End{}, false
@@ -187,7 +204,7 @@ func (r Row) Finish(e End) {
 		x.busy.Add(c.busy)
 		l.signal.Store(int32(e.Signal))
 		l.code.Store(int32(e.Code))
-		l.how.Store(e.How)
+		l.how.Store(numberOf(e.Reason))
 		l.state.Store(rowEnded)
 	})
 }

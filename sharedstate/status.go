@@ -3,35 +3,23 @@ package sharedstate
 import (
 	"runtime"
 	"time"
-)
 
-// A Status is what one worker process, or an index without one, shows. Accepted =
-// Success + Fail + Lost + Running whenever the pool is still.
-type Status struct {
-	Index                                   int
-	Accepting                               bool
-	Running                                 int
-	Success, Fail                           uint64
-	PID                                     int // 0: the index waits for its restart
-	StartUpTime                             time.Time
-	Accepted, Lost, Expired, Busy, Restarts uint64
-	Generation                              uint64
-	Degraded                                bool
-}
+	"github.com/taskd-go/task/tasktype"
+)
 
 // Status returns one element an index, in order, with the sums of all its ended
 // processes and of the current one. A process that retires has an element
 // of its own, with its own counts, after its index's. Every process is counted once, also
 // while the parent closes its books.
-func (t *Table) Status() []Status {
-	var all []Status
+func (t *Table) Status() []tasktype.WorkerStatus {
+	var all []tasktype.WorkerStatus
 	t.consistent(func() {
-		all = make([]Status, 0, t.Workers()+4)
+		all = make([]tasktype.WorkerStatus, 0, t.Workers()+4)
 		retiring := t.retiring()
 		for index := range t.indexes {
 			all = append(all, t.statusOf(index))
 			for _, r := range retiring[index] {
-				var s Status
+				var s tasktype.WorkerStatus
 				r.addTo(&s)
 				all = append(all, s)
 			}
@@ -63,9 +51,9 @@ func (t *Table) retiring() map[int][]Row {
 	return rows
 }
 
-func (t *Table) statusOf(index int) Status {
+func (t *Table) statusOf(index int) tasktype.WorkerStatus {
 	x := &t.indexes[index]
-	s := Status{
+	s := tasktype.WorkerStatus{
 		Index:    index,
 		Accepted: x.accepted.Load(),
 		Success:  x.success.Load(),
@@ -83,7 +71,7 @@ func (t *Table) statusOf(index int) Status {
 }
 
 // addTo adds the row's counts, and says whose they are.
-func (r Row) addTo(s *Status) {
+func (r Row) addTo(s *tasktype.WorkerStatus) {
 	l := r.life()
 	s.Index = r.Index()
 	s.PID = r.PID()

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/taskd-go/task/tasktype"
 )
 
 func TestFinishMovesWhatWasRunningToLost(t *testing.T) {
@@ -25,13 +27,13 @@ func TestFinishMovesWhatWasRunningToLost(t *testing.T) {
 	assert.WithinRange(t, s.StartUpTime, before, time.Now())
 	assert.Equal(t, 1004, s.PID)
 
-	r.Finish(End{How: 3, Signal: 9})
-	r.Finish(End{How: 4})
+	r.Finish(End{Reason: tasktype.ReasonKilled, Signal: 9})
+	r.Finish(End{Reason: tasktype.ReasonCrashed})
 	table.SetRestarting(1, true, 1)
-	assert.Equal(t, Status{Index: 1, Accepted: 5, Success: 1, Fail: 2, Lost: 2, Expired: 1, Restarts: 1, Degraded: true}, table.Status()[1])
+	assert.Equal(t, tasktype.WorkerStatus{Index: 1, Accepted: 5, Success: 1, Fail: 2, Lost: 2, Expired: 1, Restarts: 1, Degraded: true}, table.Status()[1])
 	e, ok := r.Ended(4)
 	assert.True(t, ok)
-	assert.Equal(t, End{How: 3, Signal: 9}, e)
+	assert.Equal(t, End{Reason: tasktype.ReasonKilled, Signal: 9}, e)
 	_, ok = r.Ended(5)
 	assert.False(t, ok)
 	_, ok = table.Current(1)
@@ -69,7 +71,7 @@ func TestARetiringWorkerHasItsOwnLine(t *testing.T) {
 	assert.Equal(t, 1, all[1].Running)
 	assert.Equal(t, 1, all[2].Index)
 
-	old.Finish(End{How: 1})
+	old.Finish(End{Reason: tasktype.ReasonCrashed})
 	all = table.Status()
 	require.Len(t, all, 2)
 	assert.Equal(t, []uint64{2, 1, 1}, []uint64{all[0].Accepted, all[0].Success, all[0].Lost})
@@ -133,7 +135,7 @@ func TestReadersSeeOneGeneration_Row6(t *testing.T) {
 		}
 		table.SetCurrent(0, r)
 		if g > 1 {
-			old.Finish(End{How: 1})
+			old.Finish(End{Reason: tasktype.ReasonCrashed})
 			old.Free()
 		}
 		old = r

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/taskd-go/task"
-	"github.com/taskd-go/task/internal/supervisor"
 )
 
 // maxEvents is how many events wait for a slow OnEvent.
@@ -36,24 +35,24 @@ func newEvents(onEvent func(task.Event)) *events {
 }
 
 // worker tells of a change of a worker; ev has what is special to it.
-func (e *events) worker(kind task.EventKind, why supervisor.Reason, index int, generation uint64, ev task.Event) {
+func (e *events) worker(kind task.EventKind, why task.Reason, index int, generation uint64, ev task.Event) {
 	ev.Worker = task.Worker{Index: index, PID: os.Getpid()}
 	ev.Generation = generation
 	e.put(kind, why, ev)
 }
 
 // pool tells of a change of the pool as a whole.
-func (e *events) pool(kind task.EventKind, why supervisor.Reason) {
+func (e *events) pool(kind task.EventKind, why task.Reason) {
 	e.put(kind, why, task.Event{Worker: task.Worker{Index: -1}})
 }
 
-func (e *events) put(kind task.EventKind, why supervisor.Reason, ev task.Event) {
+func (e *events) put(kind task.EventKind, why task.Reason, ev task.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
 		return
 	}
-	ev.Time, ev.Kind, ev.Reason, ev.Dropped = time.Now(), kind, task.Reason(why.String()), e.dropped
+	ev.Time, ev.Kind, ev.Reason, ev.Dropped = time.Now(), kind, why, e.dropped
 	select {
 	case e.waiting <- ev:
 		e.dropped = 0

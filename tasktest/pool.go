@@ -13,6 +13,7 @@ import (
 
 	"github.com/taskd-go/task"
 	"github.com/taskd-go/task/internal/control"
+	"github.com/taskd-go/task/internal/lifecycle"
 	"github.com/taskd-go/task/internal/registry"
 	"github.com/taskd-go/task/internal/supervisor"
 	"github.com/taskd-go/task/internal/sys"
@@ -45,7 +46,7 @@ type Pool struct {
 	wait       sync.WaitGroup // for the slots and the workers that drain
 
 	mu   sync.Mutex
-	lost []supervisor.Lost
+	lost []lifecycle.Lost
 }
 
 var _ task.Caller = (*Pool)(nil)
@@ -121,9 +122,9 @@ func (p *Pool) start() (err error) {
 		}
 		s := &slot{p: p, index: i, listener: l}
 		p.slots = append(p.slots, s)
-		w, err := s.boot(supervisor.Started)
+		w, err := s.boot(task.ReasonStarted)
 		if err != nil {
-			return fmt.Errorf("worker %d (pid %d) did not start: %s: %w", i, os.Getpid(), supervisor.Describe(sharedstate.End{How: uint32(supervisor.BootFailed), Code: 1}), err)
+			return fmt.Errorf("worker %d (pid %d) did not start: %s: %w", i, os.Getpid(), supervisor.Describe(sharedstate.End{Reason: task.ReasonBootFailed, Code: 1}), err)
 		}
 		s.enter(w)
 		p.wait.Go(func() { s.run(w) })
@@ -162,12 +163,7 @@ func (p *Pool) SyncMany(ctx context.Context, rs []task.Runner, opts ...task.Call
 
 // Status is Task.Status; it keeps the last counts after Shutdown.
 func (p *Pool) Status() []task.WorkerStatus {
-	rows := p.table.Status()
-	out := make([]task.WorkerStatus, len(rows))
-	for i, r := range rows {
-		out[i] = task.WorkerStatus(r)
-	}
-	return out
+	return p.table.Status()
 }
 
 // Shutdown is Task.Shutdown: it takes no more calls and returns when the running tasks have
@@ -178,7 +174,7 @@ func (p *Pool) Shutdown(ctx context.Context) error {
 		if p.table != nil {
 			p.table.SetClosed()
 		}
-		p.events.pool(supervisor.EventShutdown, supervisor.Shutdown)
+		p.events.pool(task.EventShutdown, task.ReasonShutdown)
 		close(p.closing)
 		go p.end()
 	})
@@ -193,7 +189,7 @@ func (p *Pool) Shutdown(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.lost) > 0 {
-		err = errors.Join(err, &supervisor.LostError{Tasks: p.lost})
+		err = errors.Join(err, &lifecycle.LostError{Tasks: p.lost})
 	}
 	return err
 }

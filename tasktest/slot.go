@@ -2,7 +2,6 @@ package tasktest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -11,7 +10,7 @@ import (
 	"time"
 
 	"github.com/taskd-go/task"
-	"github.com/taskd-go/task/internal/supervisor"
+	"github.com/taskd-go/task/internal/lifecycle"
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/sharedstate"
 	"github.com/taskd-go/task/worker"
@@ -39,9 +38,9 @@ type life struct {
 	server     *worker.Server
 	row        sharedstate.Row
 	generation uint64
-	why        supervisor.Reason      // it was started
-	wishes     chan supervisor.Reason // why it wants a successor, or has to have one
-	served     chan error             // what Serve returned
+	why        task.Reason      // it was started
+	wishes     chan task.Reason // why it wants a successor, or has to have one
+	served     chan error       // what Serve returned
 }
 
 // run keeps a worker in the slot until the pool ends.
@@ -49,8 +48,8 @@ func (s *slot) run(w *life) {
 	for w != nil {
 		select {
 		case <-w.server.Killed():
-			s.bury(w, supervisor.Killed)
-			w = s.restart(supervisor.Killed)
+			s.bury(w, task.ReasonKilled)
+			w = s.restart(task.ReasonKilled)
 		case why := <-w.wishes:
 			w = s.replace(w, why)
 		case <-s.p.closing:
@@ -63,8 +62,8 @@ func (s *slot) run(w *life) {
 
 // replace gives w a successor. A worker that only wishes for one serves until that is ready, and
 // goes on serving when it does not start.
-func (s *slot) replace(w *life, why supervisor.Reason) *life {
-	if why == supervisor.HardLimit || why == supervisor.Suspect {
+func (s *slot) replace(w *life, why task.Reason) *life {
+	if why == task.ReasonHardLimit || why == task.ReasonSuspect {
 		s.retire(w, why)
 		return s.restart(why)
 	}
@@ -83,7 +82,7 @@ func (s *slot) replace(w *life, why supervisor.Reason) *life {
 }
 
 // restart starts workers until one starts; nil: the pool ends.
-func (s *slot) restart(why supervisor.Reason) *life {
+func (s *slot) restart(why task.Reason) *life {
 	for failed := 0; ; failed++ {
 		s.restarts++
 		s.p.table.SetRestarting(s.index, failed >= degradedAt, s.restarts)
@@ -113,25 +112,25 @@ func (s *slot) pause(failed int, early <-chan struct{}) bool {
 }
 
 // boot makes a worker that can serve, and does not yet.
-func (s *slot) boot(why supervisor.Reason) (*life, error) {
+func (s *slot) boot(why task.Reason) (*life, error) {
 	w := &life{
 		generation: s.p.generation.Add(1),
 		why:        why,
-		wishes:     make(chan supervisor.Reason, 8),
+		wishes:     make(chan task.Reason, 8),
 		served:     make(chan error, 1),
 	}
 	var err error
 	if w.row, err = s.p.table.Allocate(s.index, w.generation); err != nil {
-		s.p.events.worker(supervisor.EventSpawnFailed, supervisor.SpawnFailed, s.index, w.generation, task.Event{Text: err.Error()})
+		s.p.events.worker(task.EventSpawnFailed, task.ReasonSpawnFailed, s.index, w.generation, task.Event{Text: err.Error()})
 		return nil, err
 	}
 	w.row.SetPID(os.Getpid())
 	w.server = worker.New(s.config(w))
-	s.p.events.worker(supervisor.EventStarted, why, s.index, w.generation, task.Event{})
+	s.p.events.worker(task.EventStarted, why, s.index, w.generation, task.Event{})
 	if err := s.onWorkerStart(); err != nil {
-		w.row.Finish(sharedstate.End{How: uint32(supervisor.BootFailed), Code: 1})
+		w.row.Finish(sharedstate.End{Reason: task.ReasonBootFailed, Code: 1})
 		w.row.Free()
-		s.p.events.worker(supervisor.EventExited, supervisor.BootFailed, s.index, w.generation, task.Event{ExitCode: 1, Text: err.Error()})
+		s.p.events.worker(task.EventExited, task.ReasonBootFailed, s.index, w.generation, task.Event{ExitCode: 1, Text: err.Error()})
 		return nil, err
 	}
 	return w, nil
@@ -139,7 +138,7 @@ func (s *slot) boot(why supervisor.Reason) (*life, error) {
 
 func (s *slot) config(w *life) worker.Config {
 	cfg := &s.p.cfg
-	wish := func(why supervisor.Reason) {
+	wish := func(why task.Reason) {
 		select {
 		case w.wishes <- why:
 		default: // so many are there already
@@ -161,26 +160,20 @@ func (s *slot) config(w *life) worker.Config {
 		OnException:    s.onException(),
 		Logger:         s.p.log,
 		OnSoftLimit: func(o worker.Overdue) {
-			s.p.events.worker(supervisor.EventSoftLimit, supervisor.SoftLimit, s.index, w.generation,
+			s.p.events.worker(task.EventSoftLimit, task.ReasonSoftLimit, s.index, w.generation,
 				task.Event{Text: string(o.Dump), Tasks: []task.RunningTask{{ID: o.TaskID, Name: o.Task, Age: o.Limit}}})
 		},
 		OnHardLimit: func(o worker.Overdue) {
-			s.p.events.worker(supervisor.EventHardLimit, supervisor.HardLimit, s.index, w.generation,
+			s.p.events.worker(task.EventHardLimit, task.ReasonHardLimit, s.index, w.generation,
 				task.Event{Text: "limit " + o.Limit.String(), Tasks: []task.RunningTask{{ID: o.TaskID, Name: o.Task, Age: o.Limit}}})
-			wish(supervisor.HardLimit)
+			wish(task.ReasonHardLimit)
 		},
 		OnSuspect: func(last error) {
-			s.p.events.worker(supervisor.EventSuspect, supervisor.Suspect, s.index, w.generation, task.Event{Text: last.Error()})
-			wish(supervisor.Suspect)
+			s.p.events.worker(task.EventSuspect, task.ReasonSuspect, s.index, w.generation, task.Event{Text: last.Error()})
+			wish(task.ReasonSuspect)
 		},
-		OnRecycle: func(reason string) {
-			if reason == worker.RecycleAge {
-				wish(supervisor.RecycledAge)
-				return
-			}
-			wish(supervisor.RecycledTasks)
-		},
-		Fault: s.p.faults.take,
+		OnRecycle: wish,
+		Fault:     s.p.faults.take,
 	}
 }
 
@@ -207,11 +200,6 @@ func (s *slot) onException() func(worker.Failure) {
 		return nil
 	}
 	return func(f worker.Failure) {
-		err := f.Err
-		var pe *worker.PanicError
-		if errors.As(err, &pe) {
-			err = &task.PanicError{Value: pe.Value, Stack: pe.Stack}
-		}
 		s.p.cfg.OnException(&task.Error{
 			Status:      task.ErrTask,
 			Delivery:    task.Ran,
@@ -219,7 +207,7 @@ func (s *slot) onException() func(worker.Failure) {
 			WorkerIndex: s.index,
 			PID:         os.Getpid(),
 			Message:     f.Text,
-			Err:         err,
+			Err:         f.Err,
 		}, s.index)
 	}
 }
@@ -241,38 +229,38 @@ func (s *slot) serve(w *life) {
 	// The listener is open.
 	_ = s.listener.SetDeadline(time.Time{})
 	go func() { w.served <- w.server.Serve() }()
-	s.p.events.worker(supervisor.EventReady, w.why, s.index, w.generation, task.Event{})
+	s.p.events.worker(task.EventReady, w.why, s.index, w.generation, task.Event{})
 }
 
 // retire makes w stop accepting and gives its tasks the time of a drain.
-func (s *slot) retire(w *life, why supervisor.Reason) {
+func (s *slot) retire(w *life, why task.Reason) {
 	within := s.p.cfg.DrainTimeout
-	if why == supervisor.HardLimit && within < 0 {
+	if why == task.ReasonHardLimit && within < 0 {
 		within = stuckTimeout
 	}
-	s.p.events.worker(supervisor.EventDraining, why, s.index, w.generation, task.Event{})
+	s.p.events.worker(task.EventDraining, why, s.index, w.generation, task.Event{})
 	<-w.server.Drain(within, false)
 	s.p.wait.Go(func() { s.await(w, why) })
 }
 
 // leave ends the slot's last worker. What waits in the backlog is refused.
 func (s *slot) leave(w *life) {
-	s.p.events.worker(supervisor.EventDraining, supervisor.Shutdown, s.index, w.generation, task.Event{})
+	s.p.events.worker(task.EventDraining, task.ReasonShutdown, s.index, w.generation, task.Event{})
 	w.server.Drain(s.p.cfg.DrainTimeout, true)
-	s.await(w, supervisor.Shutdown)
+	s.await(w, task.ReasonShutdown)
 }
 
 // await sees a worker that drains to its end: its own, its limit's, or that of Shutdown's ctx.
-func (s *slot) await(w *life, why supervisor.Reason) {
+func (s *slot) await(w *life, why task.Reason) {
 	var err error
 	select {
 	case err = <-w.served:
 	case <-w.server.Killed():
-		s.bury(w, supervisor.Killed)
+		s.bury(w, task.ReasonKilled)
 		return
 	case <-s.p.cut:
 		w.server.Cut(worker.ErrShutdown)
-		w.server.Drain(cutGrace, why == supervisor.Shutdown)
+		w.server.Drain(cutGrace, why == task.ReasonShutdown)
 		err = <-w.served
 	}
 	if err == nil {
@@ -280,8 +268,8 @@ func (s *slot) await(w *life, why supervisor.Reason) {
 		w.row.Free()
 		return
 	}
-	if why != supervisor.HardLimit && why != supervisor.Shutdown {
-		why = supervisor.DrainTimeout
+	if why != task.ReasonHardLimit && why != task.ReasonShutdown {
+		why = task.ReasonDrainTimeout
 	}
 	// Its tasks go on and use the row, which is therefore not free again.
 	w.server.Kill()
@@ -289,7 +277,7 @@ func (s *slot) await(w *life, why supervisor.Reason) {
 }
 
 // bury ends the books of a worker that was killed. Its row is free when its tasks have ended.
-func (s *slot) bury(w *life, why supervisor.Reason) {
+func (s *slot) bury(w *life, why task.Reason) {
 	<-w.server.Drain(-1, false)
 	s.finish(w, why, sharedstate.End{Signal: int(syscall.SIGKILL)})
 	go func() {
@@ -298,23 +286,23 @@ func (s *slot) bury(w *life, why supervisor.Reason) {
 	}()
 }
 
-func (s *slot) finish(w *life, why supervisor.Reason, e sharedstate.End) {
+func (s *slot) finish(w *life, why task.Reason, e sharedstate.End) {
 	tasks := w.row.Tasks()
-	e.How = uint32(why)
+	e.Reason = why
 	w.row.Finish(e)
 	now := sys.Now()
-	event := task.Event{Signal: e.Signal}
+	event := task.Event{Worker: task.Worker{Index: s.index, PID: os.Getpid()}, Signal: e.Signal}
 	for _, t := range tasks {
-		age := time.Duration(now - t.Started)
-		event.Tasks = append(event.Tasks, task.RunningTask{ID: t.TaskID, Name: t.Name, Age: age})
-		if why == supervisor.Shutdown {
-			s.p.loses(supervisor.Lost{Index: s.index, PID: os.Getpid(), TaskID: t.TaskID, Name: t.Name, Started: t.Started, Age: age})
+		running := task.RunningTask{ID: t.TaskID, Name: t.Name, Age: time.Duration(now - t.Started)}
+		event.Tasks = append(event.Tasks, running)
+		if why == task.ReasonShutdown {
+			s.p.loses(lifecycle.Lost{Worker: event.Worker, Task: running})
 		}
 	}
-	s.p.events.worker(supervisor.EventExited, why, s.index, w.generation, event)
+	s.p.events.worker(task.EventExited, why, s.index, w.generation, event)
 }
 
-func (p *Pool) loses(l supervisor.Lost) {
+func (p *Pool) loses(l lifecycle.Lost) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lost = append(p.lost, l)

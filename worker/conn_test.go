@@ -141,7 +141,7 @@ func TestCancelMarkEndsTheContext_Row55(t *testing.T) {
 		r.awaitEntered()
 		require.NoError(t, p.nc.Close())
 		r.eventually("only the unmarked task runs", func() bool { return r.row.Running() == 1 })
-		require.ErrorIs(t, r.told()[0].Err, ErrCaller)
+		require.ErrorIs(t, r.told()[0].Err, ErrCallerGone)
 		close(r.gate)
 	})
 	t.Run("at the deadline", func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestCancelMarkEndsTheContext_Row55(t *testing.T) {
 		p := r.dial()
 		got := p.call(protocol.Package{Task: []byte("obedient"), Meta: mark, Expire: r.server.epochMono + int64(time.Since(r.server.epoch)+500*time.Millisecond)})
 		require.Equal(t, protocol.StatusTaskError, got.Status)
-		require.Equal(t, ErrCaller.Error(), got.Text())
+		require.Equal(t, ErrCallerGone.Error(), got.Text())
 	})
 }
 

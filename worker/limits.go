@@ -8,6 +8,7 @@ import (
 
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/protocol"
+	"github.com/taskd-go/task/tasktype"
 )
 
 const (
@@ -162,7 +163,7 @@ func (s *Server) sweep(now int64) (next int64) {
 	}
 	if s.recycle.ageAt != 0 && now >= s.recycle.ageAt {
 		s.recycle.ageAt = 0
-		s.wish(RecycleAge)
+		s.wish(tasktype.ReasonRecycledAge)
 	}
 	if s.watch.began && s.cfg.Processors.vary() {
 		next = earlier(next, now+int64(longTask)) // else each of many short calls would wake the watch
@@ -177,7 +178,7 @@ func (s *Server) sweep(now int64) (next int64) {
 		s.hardLimit(k)
 	}
 	for _, k := range gone {
-		k.ctx.end(ErrCaller)
+		k.ctx.end(ErrCallerGone)
 	}
 	s.softLimits(soft)
 	if audit {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/tasktype"
 )
 
 // Recycle says when a worker wants a successor; 0: never. Each worker adds a tenth at most,
@@ -17,13 +18,6 @@ type Recycle struct {
 	MaxAge    time.Duration // since it accepts
 	MaxMemory int64         // resident bytes, looked at with the audit: while tasks run, and once within a second after the last
 }
-
-// Reasons of OnRecycle.
-const (
-	RecycleTasks  = "max_tasks"
-	RecycleAge    = "max_age"
-	RecycleMemory = "max_memory"
-)
 
 // recycling is how far a server is from wanting a successor. Server.mu.
 type recycling struct {
@@ -64,7 +58,7 @@ func (s *Server) beginAge() {
 
 // wish asks for a successor, once: a worker that is on its way out, or has asked before, does
 // not. Server.mu is held by a caller that holds up the end of Serve.
-func (s *Server) wish(reason string) {
+func (s *Server) wish(reason tasktype.Reason) {
 	if s.recycle.wished || s.drain.begun || s.cfg.OnRecycle == nil {
 		return
 	}
@@ -75,7 +69,7 @@ func (s *Server) wish(reason string) {
 // taskEnded counts a task that gave its slot back. Server.mu is held.
 func (s *Server) taskEnded() {
 	if s.recycle.tasks--; s.recycle.tasks <= 0 {
-		s.wish(RecycleTasks)
+		s.wish(tasktype.ReasonRecycledTasks)
 	}
 }
 
@@ -86,5 +80,5 @@ func (s *Server) weigh() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.wish(RecycleMemory)
+	s.wish(tasktype.ReasonRecycledMemory)
 }

@@ -8,28 +8,29 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task/protocol"
+	"github.com/taskd-go/task/tasktype"
 )
 
 // wishing makes a rig's server tell its wishes.
-func wishing(limits Recycle, wishes chan string) func(*rig) {
+func wishing(limits Recycle, wishes chan tasktype.Reason) func(*rig) {
 	return func(r *rig) {
 		r.cfg.Recycle = limits
-		r.cfg.OnRecycle = func(reason string) { wishes <- reason }
+		r.cfg.OnRecycle = func(reason tasktype.Reason) { wishes <- reason }
 	}
 }
 
 func TestASuccessorIsWantedOnce(t *testing.T) {
 	for _, c := range []struct {
-		reason string
+		reason tasktype.Reason
 		limits Recycle
 	}{
-		{"max_tasks", Recycle{MaxTasks: 1}},
-		{"max_age", Recycle{MaxAge: time.Millisecond}},
-		{"max_memory", Recycle{MaxMemory: 1}},
-		{"max_tasks", Recycle{MaxTasks: 1, MaxMemory: 1, MaxAge: time.Hour}},
+		{tasktype.ReasonRecycledTasks, Recycle{MaxTasks: 1}},
+		{tasktype.ReasonRecycledAge, Recycle{MaxAge: time.Millisecond}},
+		{tasktype.ReasonRecycledMemory, Recycle{MaxMemory: 1}},
+		{tasktype.ReasonRecycledTasks, Recycle{MaxTasks: 1, MaxMemory: 1, MaxAge: time.Hour}},
 	} {
-		t.Run(c.reason, func(t *testing.T) {
-			wishes := make(chan string, 100)
+		t.Run(string(c.reason), func(t *testing.T) {
+			wishes := make(chan tasktype.Reason, 100)
 			r := start(t, wishing(c.limits, wishes))
 			p := r.dial()
 			for range 5 {
@@ -46,7 +47,7 @@ func TestASuccessorIsWantedOnce(t *testing.T) {
 }
 
 func TestADrainingWorkerWantsNoSuccessor(t *testing.T) {
-	wishes := make(chan string, 100)
+	wishes := make(chan tasktype.Reason, 100)
 	r := start(t, wishing(Recycle{MaxTasks: 1}, wishes))
 	p := r.dial()
 	id := p.send(protocol.Package{Task: []byte("block")})

@@ -116,7 +116,7 @@ func (s *Server) callerGone(c *conn) {
 	if s.isDraining() {
 		return
 	}
-	s.endContexts(ErrCaller, func(k *call) bool { return k.cancel && k.c == c })
+	s.endContexts(ErrCallerGone, func(k *call) bool { return k.cancel && k.c == c })
 }
 
 // audit compares the in-flight records with the row's running. Both change under it, and on a

@@ -14,6 +14,7 @@ import (
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/protocol"
 	"github.com/taskd-go/task/sharedstate"
+	"github.com/taskd-go/task/tasktype"
 )
 
 // Config is what a Server needs. The functions run in the worker, on its own goroutines, must
@@ -46,7 +47,7 @@ type Config struct {
 	// more; suspect.go says what counts.
 	OnSuspect func(last error)
 	// OnRecycle is told, once, that the worker wants a successor, and by which limit. It may block.
-	OnRecycle func(reason string)
+	OnRecycle func(reason tasktype.Reason)
 	// OnLarge is called at the first request or result of 16 KiB or more, which waits for it.
 	OnLarge func()
 	// Fault, where it is not nil, is asked for each package and says whether the server dies of

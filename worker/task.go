@@ -3,17 +3,15 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
+
+	"github.com/taskd-go/task/tasktype"
 )
 
-// Info is what a running task learns of itself.
-type Info struct {
-	TaskID      uint64
-	WorkerIndex int
-	Deadline    time.Time // the caller's; it informs, it does not end the context; zero: none
-	Meta        map[string]string
-}
+// Info tells a running task about itself.
+type Info = tasktype.Info
+
+// A PanicError is the error of a task, or of a handler, that panicked.
+type PanicError = tasktype.PanicError
 
 // A Task is a decoded package, ready to run.
 type Task interface {
@@ -26,21 +24,6 @@ type Task interface {
 // A Decoder makes a Task of a payload: raw msgpack that it must not keep, but
 // for one of more than 4 KiB, which is its own.
 type Decoder func(payload []byte) (Task, error)
-
-// A PanicError is the error of a task, or of a handler, that panicked.
-type PanicError struct {
-	Value any    // what was given to panic
-	Stack []byte // of the goroutine that panicked
-}
-
-// Error names the value; the stack goes to the log.
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
-
-// Unwrap returns the value when it is an error.
-func (e *PanicError) Unwrap() error {
-	err, _ := e.Value.(error)
-	return err
-}
 
 // errGoexit is the error of a task, or of a handler, that ended its goroutine.
 var errGoexit = errors.New("the task ended its goroutine with runtime.Goexit")
@@ -55,8 +38,8 @@ type Failure struct {
 
 // Causes of a task's context.
 var (
-	ErrSoftLimit = errors.New("the task's soft time limit has passed")
-	ErrDrain     = errors.New("the worker's drain limit is about to pass")
-	ErrShutdown  = errors.New("the pool ends now")
-	ErrCaller    = errors.New("the caller's deadline or connection has ended")
+	ErrSoftLimit  = errors.New("the task's soft time limit has passed")
+	ErrDrain      = errors.New("the worker's drain limit is about to pass")
+	ErrShutdown   = errors.New("the pool ends now")
+	ErrCallerGone = errors.New("the caller's deadline or connection has ended")
 )

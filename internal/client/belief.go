@@ -6,15 +6,16 @@ import (
 
 	"github.com/taskd-go/task/protocol"
 	"github.com/taskd-go/task/sharedstate"
+	"github.com/taskd-go/task/tasktype"
 )
 
 // Delivery is what is known of a failed call.
-type Delivery int
+type Delivery = tasktype.Delivery
 
 const (
-	MayHaveRun Delivery = iota // the zero value: never a false NotRun
-	NotRun
-	Ran
+	MayHaveRun = tasktype.MayHaveRun
+	NotRun     = tasktype.NotRun
+	Ran        = tasktype.Ran
 )
 
 // A Failure is a failed call.

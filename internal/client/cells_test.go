@@ -13,6 +13,7 @@ import (
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/protocol"
 	"github.com/taskd-go/task/sharedstate"
+	"github.com/taskd-go/task/tasktype"
 )
 
 // unproved stands for MayHaveRun, where the zero value means another thing.
@@ -130,7 +131,7 @@ func TestWhatACallerMayBelieve(t *testing.T) {
 		{name: "the worker's row knows of an earlier call only", pool: func(p *pool) {
 			p.worker(0, func(c *fakeConn, pkg protocol.Package) error {
 				if c.packages.Load() > 1 {
-					c.row.Finish(sharedstate.End{How: 1, Signal: 9})
+					c.row.Finish(sharedstate.End{Reason: tasktype.ReasonKilled, Signal: 9})
 					return errHangUp
 				}
 				c.row.ConnRead(c.place, pkg.ID)
@@ -159,7 +160,7 @@ func TestWhatACallerMayBelieve(t *testing.T) {
 			p.worker(0, func(c *fakeConn, pkg protocol.Package) error {
 				c.row.Record(1, pkg.ID, "t", sys.Now())
 				c.row.ConnRead(c.place, pkg.ID)
-				c.row.Finish(sharedstate.End{How: 1, Signal: 9})
+				c.row.Finish(sharedstate.End{Reason: tasktype.ReasonKilled, Signal: 9})
 				return errHangUp
 			})
 		}, status: -7, want: NotRun, words: "was lost"},
@@ -167,7 +168,7 @@ func TestWhatACallerMayBelieve(t *testing.T) {
 			p.worker(0, func(c *fakeConn, pkg protocol.Package) error {
 				c.row.Begin(c.row.Record(1, pkg.ID, "t", sys.Now()))
 				c.row.ConnRead(c.place, pkg.ID)
-				c.row.Finish(sharedstate.End{How: 1, Signal: 9})
+				c.row.Finish(sharedstate.End{Reason: tasktype.ReasonKilled, Signal: 9})
 				return errHangUp
 			})
 		}, status: -7, want: MayHaveRun, words: "was lost"},

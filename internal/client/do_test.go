@@ -15,6 +15,7 @@ import (
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/protocol"
 	"github.com/taskd-go/task/sharedstate"
+	"github.com/taskd-go/task/tasktype"
 )
 
 // syncCall is a call of the echo task with a deadline that no test reaches.
@@ -136,7 +137,7 @@ func TestALossNamesTheWorkerAndHowItEnded(t *testing.T) {
 	go func() {
 		defer close(ended)
 		<-read
-		row.Finish(sharedstate.End{How: 1, Signal: 9})
+		row.Finish(sharedstate.End{Reason: tasktype.ReasonKilled, Signal: 9})
 	}()
 	_, f := p.client.Do(t.Context(), syncCall(""))
 	<-ended

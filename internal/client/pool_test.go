@@ -17,6 +17,7 @@ import (
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/protocol"
 	"github.com/taskd-go/task/sharedstate"
+	"github.com/taskd-go/task/tasktype"
 	"github.com/taskd-go/task/worker"
 )
 
@@ -126,7 +127,7 @@ func TestAKilledWorkerLosesItsOwnCallsAlone_Row32(t *testing.T) {
 	waitFor(t, func() bool { return row.Running() > 8 })
 	pid := p.children[0].cmd.Process.Pid
 	p.children[0].kill()
-	row.Finish(sharedstate.End{How: 1, Signal: 9})
+	row.Finish(sharedstate.End{Reason: tasktype.ReasonKilled, Signal: 9})
 	lost := 0
 	for range callers {
 		f := <-failures
@@ -216,7 +217,7 @@ func TestRecyclingUnderLoadFailsNoCall_Row58(t *testing.T) {
 			require.NoError(t, listeners[i].SetDeadline(time.Time{}))
 			go next.serve()
 			require.NoError(t, <-servers[i].done)
-			rows[i].Finish(sharedstate.End{How: 2})
+			rows[i].Finish(sharedstate.End{Reason: tasktype.ReasonCrashed})
 			rows[i].Free()
 			servers[i], rows[i] = next, row
 		}

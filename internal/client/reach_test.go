@@ -8,6 +8,7 @@ import (
 
 	"github.com/taskd-go/task/protocol"
 	"github.com/taskd-go/task/sharedstate"
+	"github.com/taskd-go/task/tasktype"
 )
 
 // gunicorn #2409, #2529, #3038: stop or recycle resets connections: 0 errors
@@ -58,7 +59,7 @@ func TestAWorkerThatEndsBeforeItsGreetingIsLeftForAnother(t *testing.T) {
 	}
 	waitFor(t, func() bool { return p.client.chooser.InFlight(dead) == cap(done) })
 	p.worker(1, echo)
-	dead.Finish(sharedstate.End{How: 1, Signal: 9})
+	dead.Finish(sharedstate.End{Reason: tasktype.ReasonKilled, Signal: 9})
 	for range cap(done) {
 		require.Nil(t, <-done)
 	}

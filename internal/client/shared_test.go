@@ -13,6 +13,7 @@ import (
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/protocol"
 	"github.com/taskd-go/task/sharedstate"
+	"github.com/taskd-go/task/tasktype"
 )
 
 // newCrowdedPool has one worker, calls to which share one connection, and that is open.
@@ -191,7 +192,7 @@ func TestALossEndsAllCallsWithWhatTheRowKnows(t *testing.T) {
 			c.row.ConnRead(c.place, pkg.ID)
 		}
 		if c.packages.Load() == callers {
-			c.row.Finish(sharedstate.End{How: 1, Signal: 9})
+			c.row.Finish(sharedstate.End{Reason: tasktype.ReasonKilled, Signal: 9})
 			return errHangUp
 		}
 		return nil

@@ -66,7 +66,7 @@ const (
 	KindStopped   Kind = "stopped"    // it accepts no more connections
 	KindSoftLimit Kind = "soft_limit" // a task's; Text: the goroutine dump
 	KindHardLimit Kind = "hard_limit" // a task's: stop new work, replace, then kill
-	KindRecycle   Kind = "recycle"    // Reason: "max_tasks", "max_age", "max_memory": wants a successor
+	KindRecycle   Kind = "recycle"    // wants a successor; Reason: a tasktype.Reason
 	KindSuspect   Kind = "suspect"    // fast failures in a row of the worker itself
 	KindDrift     Kind = "drift"      // Text: the audit found records and counters apart
 )

@@ -13,7 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/taskd-go/task/internal/lifecycle"
 	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/tasktype"
 )
 
 func TestCrashedWorkerIsReplacedAtOnce(t *testing.T) {
@@ -24,7 +26,7 @@ func TestCrashedWorkerIsReplacedAtOnce(t *testing.T) {
 	generation := row.Generation()
 	p.ask(0, "exit 7")
 	e := p.waitExit(old)
-	assert.Equal(t, Crashed, e.Reason)
+	assert.Equal(t, tasktype.ReasonCrashed, e.Reason)
 	assert.Equal(t, 7, e.ExitCode)
 	end, ok := row.Ended(generation)
 	require.True(t, ok)
@@ -42,11 +44,11 @@ func TestDeathOfOneWorkerIsReportedAndHarmsNoOther_Row32(t *testing.T) {
 	p.ask(0, "task main.Sleep")
 	require.NoError(t, syscall.Kill(victim, syscall.SIGKILL))
 	e := p.waitExit(victim)
-	assert.Equal(t, Killed, e.Reason)
+	assert.Equal(t, tasktype.ReasonKilled, e.Reason)
 	assert.Equal(t, 9, e.Signal)
 	require.Len(t, e.Tasks, 1)
 	assert.Equal(t, "main.Sleep", e.Tasks[0].Name)
-	assert.EqualValues(t, victim, e.Tasks[0].TaskID)
+	assert.EqualValues(t, victim, e.Tasks[0].ID)
 	assert.Equal(t, other, p.pid(1))
 	p.waitReady(0, e.Generation)
 	s := p.Table().Status()[0]
@@ -63,18 +65,20 @@ func TestBootLoopIsSlowVisibleAndHeals_Row24(t *testing.T) {
 	require.NoError(t, os.WriteFile(flag, nil, 0o600))
 	p.ask(0, "exit 1")
 	began := time.Now()
-	degraded := p.waitEvent("degraded", func(e Event) bool { return e.Kind == EventDegraded })
-	assert.Equal(t, BootFailed, degraded.Reason)
+	degraded := p.waitEvent("degraded", func(e tasktype.Event) bool { return e.Kind == tasktype.EventDegraded })
+	assert.Equal(t, tasktype.ReasonBootFailed, degraded.Reason)
 	assert.True(t, p.Table().Status()[0].Degraded)
-	starts := p.count(func(e Event) bool { return e.Kind == EventStarted && e.Index == 0 })
-	most := 3 + int(time.Since(began)/firstDelay)
+	starts := p.count(func(e tasktype.Event) bool { return e.Kind == tasktype.EventStarted && e.Worker.Index == 0 })
+	most := 3 + int(time.Since(began)/lifecycle.FirstDelay)
 	assert.LessOrEqual(t, starts, most, "starts until degraded")
-	failed := p.waitEvent("failed boot", func(e Event) bool { return e.Kind == EventExited && e.Reason == BootFailed })
+	failed := p.waitEvent("failed boot", func(e tasktype.Event) bool {
+		return e.Kind == tasktype.EventExited && e.Reason == tasktype.ReasonBootFailed
+	})
 	assert.Equal(t, "exits at boot", failed.Stderr)
 	require.NoError(t, os.Remove(flag))
 	p.waitReady(0, failed.Generation)
-	recovered := p.waitEvent("recovered", func(e Event) bool { return e.Kind == EventRecovered })
-	assert.Equal(t, 0, recovered.Index)
+	recovered := p.waitEvent("recovered", func(e tasktype.Event) bool { return e.Kind == tasktype.EventRecovered })
+	assert.Equal(t, 0, recovered.Worker.Index)
 	assert.False(t, p.Table().Status()[0].Degraded)
 }
 
@@ -85,7 +89,9 @@ func TestEachFailedBootSaysWhy_Row25(t *testing.T) {
 	p := startPool(t)
 	require.NoError(t, os.WriteFile(flag, nil, 0o600))
 	p.ask(0, "exit 1")
-	e := p.waitEvent("failed boot", func(e Event) bool { return e.Kind == EventExited && e.Reason == BootFailed })
+	e := p.waitEvent("failed boot", func(e tasktype.Event) bool {
+		return e.Kind == tasktype.EventExited && e.Reason == tasktype.ReasonBootFailed
+	})
 	assert.Equal(t, "no licence", e.Text)
 	assert.Equal(t, 1, e.ExitCode)
 }
@@ -96,28 +102,26 @@ func TestEachExitHasOneReason_Row34(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		do   func(pid int)
-		want Reason
+		want tasktype.Reason
 	}{
-		{"exit 0 unasked", func(int) { p.ask(0, "exit 0") }, Crashed},
-		{"SIGTERM", func(pid int) { _ = syscall.Kill(pid, syscall.SIGTERM) }, Drained},
-		{"SIGKILL", func(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }, Killed},
-		{"SIGSEGV", func(pid int) { _ = syscall.Kill(pid, syscall.SIGQUIT) }, Crashed},
-		{"recycled by age", func(int) { p.ask(0, "tell recycle max_age") }, RecycledAge},
-		{"recycled by tasks", func(int) { p.ask(0, "tell recycle max_tasks") }, RecycledTasks},
-		{"suspect", func(int) { p.ask(0, "tell suspect") }, Suspect},
-		{"hard limit", func(int) { p.ask(0, "task stuck"); p.ask(0, "tell hard_limit") }, HardLimit},
-		{"deaf to a drain", func(int) { p.ask(0, "deaf"); p.ask(0, "tell recycle max_age") }, Unresponsive},
-		{"tasks outlive the drain", func(int) { p.ask(0, "task long"); p.ask(0, "tell recycle max_age") }, DrainTimeout},
+		{"exit 0 unasked", func(int) { p.ask(0, "exit 0") }, tasktype.ReasonCrashed},
+		{"SIGTERM", func(pid int) { _ = syscall.Kill(pid, syscall.SIGTERM) }, tasktype.ReasonDrained},
+		{"SIGKILL", func(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }, tasktype.ReasonKilled},
+		{"SIGSEGV", func(pid int) { _ = syscall.Kill(pid, syscall.SIGQUIT) }, tasktype.ReasonCrashed},
+		{"recycled by age", func(int) { p.ask(0, "tell recycle recycled_age") }, tasktype.ReasonRecycledAge},
+		{"recycled by tasks", func(int) { p.ask(0, "tell recycle recycled_tasks") }, tasktype.ReasonRecycledTasks},
+		{"suspect", func(int) { p.ask(0, "tell suspect") }, tasktype.ReasonSuspect},
+		{"hard limit", func(int) { p.ask(0, "task stuck"); p.ask(0, "tell hard_limit") }, tasktype.ReasonHardLimit},
+		{"deaf to a drain", func(int) { p.ask(0, "deaf"); p.ask(0, "tell recycle recycled_age") }, tasktype.ReasonUnresponsive},
+		{"tasks outlive the drain", func(int) { p.ask(0, "task long"); p.ask(0, "tell recycle recycled_age") }, tasktype.ReasonDrainTimeout},
 	} {
 		pid := p.pid(0)
 		c.do(pid)
 		e := p.waitExit(pid)
 		assert.Equal(t, c.want, e.Reason, "%s: got %s", c.name, e.Reason)
+		assert.Contains(t, tasktype.Reasons(), e.Reason, c.name)
 		p.waitReady(0, e.Generation)
-		assert.Equal(t, 1, p.count(func(e Event) bool { return e.Kind == EventExited && e.PID == pid }), c.name)
-	}
-	for r := Reason(1); r < reasons; r++ {
-		assert.NotEmpty(t, r.String())
+		assert.Equal(t, 1, p.count(func(e tasktype.Event) bool { return e.Kind == tasktype.EventExited && e.Worker.PID == pid }), c.name)
 	}
 }
 
@@ -163,7 +167,7 @@ func TestEndingThreadsKillNoWorker_Row43(t *testing.T) {
 	p.ask(0, "exit 1")
 	p.waitReady(0, 4)
 	wait.Wait()
-	assert.Equal(t, 1, p.count(func(e Event) bool { return e.Kind == EventExited }))
+	assert.Equal(t, 1, p.count(func(e tasktype.Event) bool { return e.Kind == tasktype.EventExited }))
 }
 
 // A pid that was reaped is never signalled again: the handle knows that its process is gone.

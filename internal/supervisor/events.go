@@ -6,8 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/taskd-go/task/internal/sys"
-	"github.com/taskd-go/task/sharedstate"
+	"github.com/taskd-go/task/tasktype"
 )
 
 const (
@@ -19,28 +18,28 @@ const (
 // An eventQueue logs events and hands them to OnEvent, one at a time, in order, on a goroutine of
 // its own: a slow OnEvent, or a log that blocks, holds up nobody.
 type eventQueue struct {
-	onEvent func(Event)
+	onEvent func(tasktype.Event)
 	logger  *slog.Logger
 	ended   chan struct{}
 
 	mu      sync.Mutex // of what follows
-	waiting chan Event
+	waiting chan tasktype.Event
 	dropped uint64
 	closed  bool
 }
 
-func newEventQueue(onEvent func(Event), logger *slog.Logger) *eventQueue {
+func newEventQueue(onEvent func(tasktype.Event), logger *slog.Logger) *eventQueue {
 	if logger == nil {
 		logger = slog.Default()
 	}
-	q := &eventQueue{onEvent: onEvent, logger: logger, waiting: make(chan Event, maxEvents), ended: make(chan struct{})}
+	q := &eventQueue{onEvent: onEvent, logger: logger, waiting: make(chan tasktype.Event, maxEvents), ended: make(chan struct{})}
 	go q.run()
 	return q
 }
 
 // put never blocks: when maxEvents wait, the event is dropped, and the next that is not says how
 // many were.
-func (q *eventQueue) put(e Event) {
+func (q *eventQueue) put(e tasktype.Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
@@ -83,10 +82,10 @@ func (q *eventQueue) settle() {
 	}
 }
 
-func (q *eventQueue) log(e Event) {
-	attrs := []slog.Attr{slog.String("reason", e.Reason.String())}
-	if e.Index >= 0 {
-		attrs = append(attrs, slog.Int("worker", e.Index), slog.Int("pid", e.PID), slog.Uint64("generation", e.Generation))
+func (q *eventQueue) log(e tasktype.Event) {
+	attrs := []slog.Attr{slog.String("reason", string(e.Reason))}
+	if e.Worker.Index >= 0 {
+		attrs = append(attrs, slog.Int("worker", e.Worker.Index), slog.Int("pid", e.Worker.PID), slog.Uint64("generation", e.Generation))
 	}
 	if e.Signal != 0 {
 		attrs = append(attrs, slog.Int("signal", e.Signal))
@@ -95,13 +94,13 @@ func (q *eventQueue) log(e Event) {
 		attrs = append(attrs, slog.Int("exit", e.ExitCode))
 	}
 	for _, t := range e.Tasks {
-		attrs = append(attrs, slog.Group("task", "id", t.TaskID, "name", t.Name, "age", e.Age(t).Round(time.Millisecond)))
+		attrs = append(attrs, slog.Group("task", "id", t.ID, "name", t.Name, "age", t.Age.Round(time.Millisecond)))
 	}
 	var dump string
-	if e.Kind == EventSoftLimit {
+	if e.Kind == tasktype.EventSoftLimit {
 		dump, e.Text = e.Text[:min(len(e.Text), maxLoggedDump)], ""
 	}
-	if e.Reason.planned() {
+	if planned(e.Reason) {
 		e.Stderr = "" // it is in the log already, and explains nothing
 	}
 	for _, text := range []struct{ key, value string }{{"text", e.Text}, {"stderr", e.Stderr}} {
@@ -112,38 +111,33 @@ func (q *eventQueue) log(e Event) {
 	if e.Dropped > 0 {
 		attrs = append(attrs, slog.Uint64("dropped", e.Dropped))
 	}
-	q.logger.LogAttrs(context.Background(), e.level(), "worker pool: "+e.Kind, attrs...)
+	q.logger.LogAttrs(context.Background(), level(e), "worker pool: "+string(e.Kind), attrs...)
 	if dump != "" {
-		q.logger.LogAttrs(context.Background(), slog.LevelInfo, "worker pool: what the worker was doing", slog.Int("worker", e.Index), slog.Int("pid", e.PID), slog.String("dump", dump))
+		q.logger.LogAttrs(context.Background(), slog.LevelInfo, "worker pool: what the worker was doing", slog.Int("worker", e.Worker.Index), slog.Int("pid", e.Worker.PID), slog.String("dump", dump))
 	}
 }
 
-// Age is how long one of the event's tasks had been running when it happened.
-func (e Event) Age(t sharedstate.InFlight) time.Duration {
-	return time.Duration(sys.Now()-t.Started) - time.Since(e.Time)
-}
-
 // level: what somebody has to look at is a warning or, when the pool cannot help itself, an error.
-func (e Event) level() slog.Level {
+func level(e tasktype.Event) slog.Level {
 	switch e.Kind {
-	case EventDegraded, EventReloadAborted:
+	case tasktype.EventDegraded, tasktype.EventReloadAborted:
 		return slog.LevelError
-	case EventSpawnFailed, EventSoftLimit, EventHardLimit, EventSuspect, EventDrift, EventSocketLost, EventOutputDropped:
+	case tasktype.EventSpawnFailed, tasktype.EventSoftLimit, tasktype.EventHardLimit, tasktype.EventSuspect, tasktype.EventDrift, tasktype.EventSocketLost, tasktype.EventOutputDropped:
 		return slog.LevelWarn
-	case EventExited:
-		if !e.Reason.planned() {
+	case tasktype.EventExited:
+		if !planned(e.Reason) {
 			return slog.LevelWarn
 		}
-	case EventShutdown, EventReloaded, EventRecovered:
+	case tasktype.EventShutdown, tasktype.EventReloaded, tasktype.EventRecovered:
 		return slog.LevelInfo
 	}
 	return slog.LevelDebug
 }
 
-// planned says whether an end for this reason was asked for.
-func (r Reason) planned() bool {
+// planned reports whether an end for r was asked for.
+func planned(r tasktype.Reason) bool {
 	switch r {
-	case Drained, RecycledTasks, RecycledAge, RecycledMemory, Reloaded, ReloadAborted, SocketLost, Shutdown:
+	case tasktype.ReasonDrained, tasktype.ReasonRecycledTasks, tasktype.ReasonRecycledAge, tasktype.ReasonRecycledMemory, tasktype.ReasonReloaded, tasktype.ReasonReloadAborted, tasktype.ReasonSocketLost, tasktype.ReasonShutdown:
 		return true
 	}
 	return false

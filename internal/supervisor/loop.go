@@ -3,8 +3,10 @@ package supervisor
 import (
 	"time"
 
+	"github.com/taskd-go/task/internal/lifecycle"
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/sharedstate"
+	"github.com/taskd-go/task/tasktype"
 )
 
 // refuseWithin bounds how long the callers in a backlog are given to send what is refused.
@@ -16,14 +18,14 @@ func (s *Supervisor) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for !s.finished {
-		arm(timer, s.machine.wake())
+		arm(timer, s.machine.Wake())
 		select {
 		case ev := <-s.inbox:
 			s.handle(ev)
 		case name := <-s.files.gone:
 			s.fileGone(name)
 		case <-timer.C:
-			s.handle(tick{})
+			s.handle(lifecycle.Tick{})
 		}
 	}
 	s.wait.Wait()
@@ -38,91 +40,82 @@ func arm(timer *time.Timer, at time.Time) {
 	timer.Reset(time.Until(at))
 }
 
-func (s *Supervisor) handle(ev event) {
+func (s *Supervisor) handle(ev lifecycle.Input) {
 	s.todo = append(s.todo, ev)
 	for len(s.todo) > 0 {
 		ev := s.todo[0]
 		s.todo = s.todo[1:]
-		for _, a := range s.machine.step(time.Now(), s.notice(ev)) {
+		for _, a := range s.machine.Step(time.Now(), s.notice(ev)) {
 			s.carryOut(a)
 		}
 	}
 }
 
 // notice does what an event asks of this layer before the machine sees it.
-func (s *Supervisor) notice(ev event) event {
+func (s *Supervisor) notice(ev lifecycle.Input) lifecycle.Input {
 	switch ev := ev.(type) {
 	case reloadCall:
 		s.executable[ev.build] = ev.exe
 		s.reloads[ev.build] = ev.reply
-		return reloadWanted{ev.build}
-	case spawnFailed:
-		s.end(ev.key, sharedstate.End{How: uint32(SpawnFailed)})
-	case exited:
+		return lifecycle.ReloadWanted{Build: ev.build}
+	case lifecycle.SpawnFailed:
+		s.end(ev.Key, sharedstate.End{Reason: tasktype.ReasonSpawnFailed})
+	case lifecycle.Exited:
 		n, ok := sys.OOMKills()
-		ev.oom = ok && n > s.oomKills
+		ev.OOM = ok && n > s.oomKills
 		s.oomKills = max(n, s.oomKills)
 		return ev
 	}
 	return ev
 }
 
-func (s *Supervisor) carryOut(a action) {
+func (s *Supervisor) carryOut(a lifecycle.Action) {
 	switch a := a.(type) {
-	case spawn:
+	case lifecycle.Spawn:
 		s.spawn(a)
-	case send:
+	case lifecycle.Send:
 		// An error shows as the end of the channel, which is an event of its own.
-		_ = s.children[a.key].conn.Send(a.Message)
-	case kill:
-		s.children[a.key].proc.KillGroup()
-	case setCurrent:
-		s.table.SetCurrent(a.index, s.children[a.key].row)
-	case finish:
-		s.end(a.key, a.End)
-	case show:
-		s.table.SetRestarting(a.index, a.degraded, a.restarts)
-	case emit:
+		_ = s.children[a.Key].conn.Send(a.Message)
+	case lifecycle.Kill:
+		s.children[a.Key].proc.KillGroup()
+	case lifecycle.SetCurrent:
+		s.table.SetCurrent(a.Index, s.children[a.Key].row)
+	case lifecycle.Finish:
+		s.end(a.Key, sharedstate.End{Reason: a.Reason, Signal: a.Signal, Code: a.Code})
+	case lifecycle.Show:
+		s.table.SetRestarting(a.Index, a.Degraded, a.Restarts)
+	case lifecycle.Emit:
 		s.events.put(a.Event)
-	case bind:
-		s.todo = append(s.todo, bound{a.index, s.rebind(a.index)})
-	case closeDoors:
+	case lifecycle.Bind:
+		s.todo = append(s.todo, lifecycle.Bound{Index: a.Index, Err: s.rebind(a.Index)})
+	case lifecycle.CloseDoors:
 		s.table.SetClosed()
 		s.files.unlink()
-	case refuse:
+	case lifecycle.Refuse:
 		s.wait.Go(func() {
-			s.env.refuse(s.listeners[a.index], a.index, s.cfg.MaxPackageSize, refuseWithin)
-			s.post(refused(a))
+			s.env.refuse(s.listeners[a.Index], a.Index, s.cfg.MaxPackageSize, refuseWithin)
+			s.post(lifecycle.Refused(a))
 		})
-	case dropBuild:
-		s.executable[a.build].Close()
-		delete(s.executable, a.build)
-	case replyStart:
-		s.started <- a.err
-	case replyReload:
-		s.reloads[a.build] <- a.err
-		delete(s.reloads, a.build)
-	case done:
-		s.finish(a.lost)
+	case lifecycle.DropBuild:
+		s.executable[a.Build].Close()
+		delete(s.executable, a.Build)
+	case lifecycle.ReplyStart:
+		s.started <- a.Err
+	case lifecycle.ReplyReload:
+		s.reloads[a.Build] <- a.Err
+		delete(s.reloads, a.Build)
+	case lifecycle.Done:
+		s.lost, s.finished = a.Lost, true
 	}
 }
 
 // end writes the end record of a process and gives its row back.
-func (s *Supervisor) end(k key, e sharedstate.End) {
+func (s *Supervisor) end(k lifecycle.Key, e sharedstate.End) {
 	if c, ok := s.children[k]; ok {
 		c.row.Finish(e)
 		c.row.Free()
 		delete(s.children, k)
 	}
-}
-
-// finish notes how old the lost tasks were.
-func (s *Supervisor) finish(lost []Lost) {
-	now := sys.Now()
-	for i := range lost {
-		lost[i].Age = time.Duration(now - lost[i].Started)
-	}
-	s.lost, s.finished = lost, true
 }
 
 // fileGone: somebody removed one of our files.
@@ -131,8 +124,8 @@ func (s *Supervisor) fileGone(name string) {
 	switch {
 	case !ok:
 	case index >= 0:
-		s.handle(socketGone{index})
-	case !s.machine.closing():
+		s.handle(lifecycle.SocketGone{Index: index})
+	case !s.machine.Closing():
 		s.pool.rebind()
 	}
 }
@@ -147,3 +140,6 @@ func (s *Supervisor) rebind(index int) error {
 	s.listeners[index] = l
 	return nil
 }
+
+// Describe says in words how a worker ended.
+func Describe(e sharedstate.End) string { return lifecycle.Describe(e.Reason, e.Signal, e.Code) }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/taskd-go/task/tasktype"
 )
 
 const (
@@ -178,7 +180,7 @@ func (o *outlet) report() {
 	o.dropped = 0
 	o.mu.Unlock()
 	if n > 0 {
-		o.events.put(Event{Kind: EventOutputDropped, Reason: OutputBlocked, Index: -1, Text: fmt.Sprintf("%d bytes of the workers' output: %s took no more", n, o.name)})
+		o.events.put(tasktype.Event{Kind: tasktype.EventOutputDropped, Reason: tasktype.ReasonOutputBlocked, Worker: tasktype.Worker{Index: -1}, Text: fmt.Sprintf("%d bytes of the workers' output: %s took no more", n, o.name)})
 	}
 }
 

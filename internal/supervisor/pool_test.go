@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task/internal/control"
+	"github.com/taskd-go/task/tasktype"
 )
 
 // patience is how long a test waits for what has no limit of its own.
@@ -30,7 +31,7 @@ type testPool struct {
 	cfg Config
 
 	mu     sync.Mutex
-	events []Event
+	events []tasktype.Event
 	more   chan struct{}
 }
 
@@ -76,7 +77,7 @@ func tryPool(t *testing.T, e env, change ...func(*Config)) (*testPool, error) {
 	checkLeaks(t, cfg.TempDir)
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	p := &testPool{t: t, cfg: cfg, more: make(chan struct{}, 1)}
-	p.cfg.OnEvent = func(e Event) {
+	p.cfg.OnEvent = func(e tasktype.Event) {
 		p.mu.Lock()
 		p.events = append(p.events, e)
 		p.mu.Unlock()
@@ -135,13 +136,13 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 // waitEvent returns the first event that fits, of those that were and those to come.
-func (p *testPool) waitEvent(what string, fits func(Event) bool) Event {
+func (p *testPool) waitEvent(what string, fits func(tasktype.Event) bool) tasktype.Event {
 	p.t.Helper()
 	limit := time.After(patience)
 	for {
 		p.mu.Lock()
 		i := slices.IndexFunc(p.events, fits)
-		var e Event
+		var e tasktype.Event
 		if i >= 0 {
 			e = p.events[i]
 		}
@@ -159,20 +160,20 @@ func (p *testPool) waitEvent(what string, fits func(Event) bool) Event {
 	}
 }
 
-func (p *testPool) waitExit(pid int) Event {
+func (p *testPool) waitExit(pid int) tasktype.Event {
 	p.t.Helper()
-	return p.waitEvent(fmt.Sprintf("exit of %d", pid), func(e Event) bool { return e.Kind == EventExited && e.PID == pid })
+	return p.waitEvent(fmt.Sprintf("exit of %d", pid), func(e tasktype.Event) bool { return e.Kind == tasktype.EventExited && e.Worker.PID == pid })
 }
 
 // waitReady returns the first worker of an index that became ready after the given generation.
-func (p *testPool) waitReady(index int, after uint64) Event {
+func (p *testPool) waitReady(index int, after uint64) tasktype.Event {
 	p.t.Helper()
-	return p.waitEvent(fmt.Sprintf("worker %d ready after generation %d", index, after), func(e Event) bool {
-		return e.Kind == EventReady && e.Index == index && e.Generation > after
+	return p.waitEvent(fmt.Sprintf("worker %d ready after generation %d", index, after), func(e tasktype.Event) bool {
+		return e.Kind == tasktype.EventReady && e.Worker.Index == index && e.Generation > after
 	})
 }
 
-func (p *testPool) count(fits func(Event) bool) int {
+func (p *testPool) count(fits func(tasktype.Event) bool) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := 0

@@ -12,6 +12,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/taskd-go/task/internal/lifecycle"
+	"github.com/taskd-go/task/tasktype"
 )
 
 func TestReloadReplacesEveryWorker(t *testing.T) {
@@ -19,7 +22,7 @@ func TestReloadReplacesEveryWorker(t *testing.T) {
 	old := []int{p.pid(0), p.pid(1), p.pid(2)}
 	require.NoError(t, p.Reload(t.Context()))
 	for i, pid := range old {
-		assert.Equal(t, Reloaded, p.waitExit(pid).Reason)
+		assert.Equal(t, tasktype.ReasonReloaded, p.waitExit(pid).Reason)
 		assert.NotEqual(t, pid, p.pid(i))
 	}
 	for _, s := range p.Table().Status() {
@@ -40,7 +43,7 @@ func TestReloadToBrokenCodeAborts_Row26(t *testing.T) {
 	assert.ErrorContains(t, err, "exit status 4")
 	assert.ErrorContains(t, err, "exits at boot")
 	assert.Equal(t, old, []int{p.pid(0), p.pid(1)})
-	assert.Equal(t, reloadTries, p.count(func(e Event) bool { return e.Kind == EventExited }))
+	assert.Equal(t, 2, p.count(func(e tasktype.Event) bool { return e.Kind == tasktype.EventExited }))
 	require.NoError(t, os.Remove(flag))
 	require.NoError(t, p.Reload(t.Context()))
 	assert.NotEqual(t, old[0], p.pid(0))
@@ -65,12 +68,16 @@ func TestReloadEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	first := make(chan error)
 	go func() { first <- p.Reload(ctx) }()
-	p.waitEvent("successor", func(e Event) bool { return e.Kind == EventStarted && e.Reason == Reloaded })
-	require.ErrorIs(t, p.Reload(t.Context()), errReloading)
+	p.waitEvent("successor", func(e tasktype.Event) bool {
+		return e.Kind == tasktype.EventStarted && e.Reason == tasktype.ReasonReloaded
+	})
+	require.ErrorIs(t, p.Reload(t.Context()), lifecycle.ErrReloading)
 	why := errors.New("changed my mind")
 	cancel(why)
 	require.ErrorIs(t, <-first, why)
-	p.waitEvent("end of the successor", func(e Event) bool { return e.Kind == EventExited && e.Reason == ReloadAborted })
+	p.waitEvent("end of the successor", func(e tasktype.Event) bool {
+		return e.Kind == tasktype.EventExited && e.Reason == tasktype.ReasonReloadAborted
+	})
 	assert.Equal(t, old, p.pid(0))
 	assert.Zero(t, p.Table().Status()[0].Restarts)
 }
@@ -85,7 +92,7 @@ func TestReloadStartsTheProgramThatItOpened(t *testing.T) {
 	// accepting.
 	pid := p.pid(0)
 	require.NoError(t, p.shutdown())
-	assert.Equal(t, Shutdown, p.waitExit(pid).Reason)
+	assert.Equal(t, tasktype.ReasonShutdown, p.waitExit(pid).Reason)
 }
 
 // Under constant calls a reload and recycling refuse or drop no connection.
@@ -107,7 +114,7 @@ func TestReplacementDropsNoConnection(t *testing.T) {
 	}
 	for range 3 {
 		require.NoError(t, p.Reload(t.Context()))
-		p.ask(0, "tell recycle max_tasks")
+		p.ask(0, "tell recycle recycled_tasks")
 	}
 	close(stop)
 	callers.Wait()
@@ -117,7 +124,7 @@ func TestAtMostMaxReplacingRecycleAtOnce(t *testing.T) {
 	t.Setenv(envBehaviour, "sleep 50ms")
 	p := startPool(t, func(c *Config) { c.WorkerNum = 4 })
 	for i := range 4 {
-		p.ask(i, "tell recycle max_tasks")
+		p.ask(i, "tell recycle recycled_tasks")
 	}
 	last := uint64(0)
 	for i := range 4 {
@@ -127,13 +134,13 @@ func TestAtMostMaxReplacingRecycleAtOnce(t *testing.T) {
 	defer p.mu.Unlock()
 	booting := 0
 	for _, e := range p.events {
-		if e.Generation <= 4 || e.Reason != RecycledTasks {
+		if e.Generation <= 4 || e.Reason != tasktype.ReasonRecycledTasks {
 			continue
 		}
 		switch e.Kind {
-		case EventStarted:
+		case tasktype.EventStarted:
 			booting++
-		case EventReady:
+		case tasktype.EventReady:
 			booting--
 		}
 		assert.LessOrEqual(t, booting, 1)
@@ -161,7 +168,7 @@ func TestStoppedWorkerIsKilledAtItsReplacement(t *testing.T) {
 	pid := p.pid(0)
 	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
 	require.NoError(t, p.Reload(t.Context()))
-	assert.Equal(t, Unresponsive, p.waitExit(pid).Reason)
+	assert.Equal(t, tasktype.ReasonUnresponsive, p.waitExit(pid).Reason)
 	assert.NotEqual(t, pid, p.pid(0))
 }
 
@@ -176,7 +183,7 @@ func TestRemovedSocketIsBack_Row17(t *testing.T) {
 	p.waitReady(0, 2)
 	assert.Less(t, time.Since(began), patience)
 	assert.NotEqual(t, pid, p.pid(0))
-	assert.Equal(t, SocketLost, p.waitExit(pid).Reason)
+	assert.Equal(t, tasktype.ReasonSocketLost, p.waitExit(pid).Reason)
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	assert.EqualValues(t, 0o600, info.Mode().Perm())
@@ -209,7 +216,7 @@ func TestBlockedOutputHoldsUpNobody(t *testing.T) {
 	buf := make([]byte, 1<<20)
 	_, err = r.Read(buf)
 	require.NoError(t, err)
-	dropped := p.waitEvent("dropped output", func(e Event) bool { return e.Kind == EventOutputDropped })
+	dropped := p.waitEvent("dropped output", func(e tasktype.Event) bool { return e.Kind == tasktype.EventOutputDropped })
 	assert.Contains(t, dropped.Text, "bytes of the workers' output")
 	r.Close()
 }

@@ -13,8 +13,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/taskd-go/task/internal/lifecycle"
 	"github.com/taskd-go/task/internal/testsync"
 	"github.com/taskd-go/task/sharedstate"
+	"github.com/taskd-go/task/tasktype"
 )
 
 // A worker waits for its restart: Shutdown does not wait with it.
@@ -24,7 +26,7 @@ func TestShutdownDoesNotWaitForTheBackoff_Row37(t *testing.T) {
 	p := startPool(t)
 	require.NoError(t, os.WriteFile(flag, nil, 0o600))
 	p.ask(0, "exit 1")
-	p.waitEvent("a long backoff", func(e Event) bool { return e.Kind == EventDegraded })
+	p.waitEvent("a long backoff", func(e tasktype.Event) bool { return e.Kind == tasktype.EventDegraded })
 	began := time.Now()
 	require.NoError(t, p.shutdown())
 	assert.Less(t, time.Since(began), patience/6)
@@ -54,7 +56,7 @@ func TestEndOfShutdownsContextStopsTasksAndListsThem(t *testing.T) {
 	var others sync.WaitGroup
 	for range 3 {
 		others.Go(func() {
-			var lost *LostError
+			var lost *lifecycle.LostError
 			assert.ErrorAs(t, p.Shutdown(context.Background()), &lost)
 		})
 	}
@@ -64,11 +66,11 @@ func TestEndOfShutdownsContextStopsTasksAndListsThem(t *testing.T) {
 	err := p.Shutdown(ctx)
 	assert.Less(t, time.Since(began), patience)
 	require.ErrorIs(t, err, context.Canceled)
-	var lost *LostError
+	var lost *lifecycle.LostError
 	require.ErrorAs(t, err, &lost)
 	require.Len(t, lost.Tasks, 1)
-	assert.Equal(t, "main.Sleep", lost.Tasks[0].Name)
-	assert.Positive(t, lost.Tasks[0].Age)
+	assert.Equal(t, "main.Sleep", lost.Tasks[0].Task.Name)
+	assert.Positive(t, lost.Tasks[0].Task.Age)
 	assert.ErrorContains(t, err, "tasks lost at shutdown (1): main.Sleep (task ")
 	others.Wait()
 	require.ErrorAs(t, p.Shutdown(t.Context()), &lost, "asked again")
@@ -77,7 +79,7 @@ func TestEndOfShutdownsContextStopsTasksAndListsThem(t *testing.T) {
 func TestDrainTimeoutBoundsShutdown(t *testing.T) {
 	p := startPool(t, func(c *Config) { c.DrainTimeout = 100 * time.Millisecond })
 	p.ask(0, "task stuck")
-	var lost *LostError
+	var lost *lifecycle.LostError
 	require.ErrorAs(t, p.Shutdown(t.Context()), &lost)
 }
 
@@ -104,7 +106,7 @@ func TestShutdownRefusesTheBacklogOfADeadIndex(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(flag, nil, 0o600))
 	p.ask(0, "exit 1")
-	p.waitEvent("a backoff", func(e Event) bool { return e.Kind == EventDegraded })
+	p.waitEvent("a backoff", func(e tasktype.Event) bool { return e.Kind == tasktype.EventDegraded })
 	for range 3 {
 		c, err := net.Dial("unix", SocketPath(p.cfg.TempDir, "T", 0))
 		require.NoError(t, err)
@@ -119,8 +121,8 @@ func TestOnEventMayShutDown(t *testing.T) {
 	ended := make(chan error, 1)
 	up := make(chan struct{})
 	p = startPool(t, func(c *Config) {
-		c.OnEvent = func(e Event) {
-			if e.Kind == EventExited && e.Reason == Crashed {
+		c.OnEvent = func(e tasktype.Event) {
+			if e.Kind == tasktype.EventExited && e.Reason == tasktype.ReasonCrashed {
 				<-up
 				ended <- p.Shutdown(context.Background())
 			}
@@ -138,26 +140,26 @@ func TestOnEventMayShutDown(t *testing.T) {
 
 func TestSlowOnEventDropsAndCounts(t *testing.T) {
 	release := make(chan struct{})
-	var got []Event
-	q := newEventQueue(func(e Event) {
+	var got []tasktype.Event
+	q := newEventQueue(func(e tasktype.Event) {
 		<-release
 		got = append(got, e)
 	}, slog.New(slog.DiscardHandler))
 	for i := range maxEvents + 100 {
-		q.put(Event{Kind: EventReady, Reason: Started, Index: i})
+		q.put(tasktype.Event{Kind: tasktype.EventReady, Reason: tasktype.ReasonStarted, Worker: tasktype.Worker{Index: i}})
 	}
 	close(release)
 	for q.settle(); len(q.waiting) > 0; {
 		q.settle()
 	}
-	q.put(Event{Kind: EventReady, Reason: Started, Index: -1})
+	q.put(tasktype.Event{Kind: tasktype.EventReady, Reason: tasktype.ReasonStarted, Worker: tasktype.Worker{Index: -1}})
 	q.close()
 	<-q.ended
 	kept := len(got) - 1
 	assert.GreaterOrEqual(t, kept, maxEvents)
 	dropped := got[0].Dropped
 	for i, e := range got[1:kept] {
-		assert.Greater(t, e.Index, got[i].Index, "in order")
+		assert.Greater(t, e.Worker.Index, got[i].Worker.Index, "in order")
 		dropped += e.Dropped
 	}
 	assert.EqualValues(t, maxEvents+100-kept, dropped+got[kept].Dropped)

@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"github.com/taskd-go/task/internal/control"
+	"github.com/taskd-go/task/internal/lifecycle"
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/sharedstate"
+	"github.com/taskd-go/task/tasktype"
 )
 
 // lingerLimit is how long the output and the channel of a dead worker are still read: a grandchild
@@ -24,7 +26,7 @@ const lingerLimit = 100 * time.Millisecond
 // A child is one worker process as the system sees it. proc and conn stand before its spawned
 // event.
 type child struct {
-	key
+	lifecycle.Key
 	row    sharedstate.Row
 	proc   *sys.Process
 	conn   *control.Conn
@@ -33,20 +35,20 @@ type child struct {
 
 // spawn starts a worker. The fork itself happens on the child's own goroutine, which then watches
 // the process to its end.
-func (s *Supervisor) spawn(a spawn) {
-	row, err := s.table.Allocate(a.index, a.generation)
+func (s *Supervisor) spawn(a lifecycle.Spawn) {
+	row, err := s.table.Allocate(a.Index, a.Generation)
 	if err != nil {
-		s.todo = append(s.todo, spawnFailed{a.key, err})
+		s.todo = append(s.todo, lifecycle.SpawnFailed{Key: a.Key, Err: err})
 		return
 	}
-	c := &child{key: a.key, row: row}
-	s.children[a.key] = c
-	listener, err := duplicate(s.listeners[a.index], "listener")
+	c := &child{Key: a.Key, row: row}
+	s.children[a.Key] = c
+	listener, err := duplicate(s.listeners[a.Index], "listener")
 	if err != nil {
-		s.todo = append(s.todo, spawnFailed{a.key, err})
+		s.todo = append(s.todo, lifecycle.SpawnFailed{Key: a.Key, Err: err})
 		return
 	}
-	exe := s.executable[a.build]
+	exe := s.executable[a.Build]
 	s.wait.Go(func() {
 		defer listener.Close()
 		s.live(c, exe, listener)
@@ -61,14 +63,14 @@ func (s *Supervisor) live(c *child, exe, listener *os.File) {
 	}
 	if err != nil {
 		p.close()
-		s.post(spawnFailed{c.key, err})
+		s.post(lifecycle.SpawnFailed{Key: c.Key, Err: err})
 		return
 	}
 	c.row.SetPID(c.proc.PID())
-	s.post(spawned{c.key, c.proc.PID()})
+	s.post(lifecycle.Spawned{Key: c.Key, PID: c.proc.PID()})
 	var readers sync.WaitGroup
-	readers.Go(func() { s.outputs.copy(p.stdout.r, stream{c.index, c.proc.PID(), "stdout"}, nil) })
-	readers.Go(func() { s.outputs.copy(p.stderr.r, stream{c.index, c.proc.PID(), "stderr"}, &c.stderr) })
+	readers.Go(func() { s.outputs.copy(p.stdout.r, stream{c.Index, c.proc.PID(), "stdout"}, nil) })
+	readers.Go(func() { s.outputs.copy(p.stderr.r, stream{c.Index, c.proc.PID(), "stderr"}, &c.stderr) })
 	readers.Go(func() { s.listen(c) })
 
 	c.proc.Exited()
@@ -82,7 +84,19 @@ func (s *Supervisor) live(c *child, exe, listener *os.File) {
 	p.close()
 	c.conn.Close()
 	end, known := c.proc.Reap()
-	s.post(exited{c.key, exit{signal: end.Signal, code: end.Code, known: known, tasks: c.row.Tasks(), stderr: c.stderr.String()}})
+	s.post(lifecycle.Exited{Key: c.Key, Exit: lifecycle.Exit{
+		Signal: end.Signal, Code: end.Code, Known: known, Tasks: running(c.row), Stderr: c.stderr.String(),
+	}})
+}
+
+// running lists the tasks that hold a slot in row.
+func running(row sharedstate.Row) []tasktype.RunningTask {
+	var tasks []tasktype.RunningTask
+	now := sys.Now()
+	for _, t := range row.Tasks() {
+		tasks = append(tasks, tasktype.RunningTask{ID: t.TaskID, Name: t.Name, Age: time.Duration(now - t.Started)})
+	}
+	return tasks
 }
 
 // fork starts the process and sends it the handover.
@@ -99,7 +113,7 @@ func (s *Supervisor) fork(c *child, exe, listener *os.File, p *pipes) error {
 	defer theirs.Close()
 	proc, err := s.env.start(sys.Spawn{
 		Exe:   exe,
-		Argv:  append([]string{s.title(c.index)}, os.Args[1:]...),
+		Argv:  append([]string{s.title(c.Index)}, os.Args[1:]...),
 		Env:   workerEnv(os.Environ(), s.cfg.Env, s.cfg.ServerName),
 		Files: []*os.File{null, p.stdout.w, p.stderr.w, control.FDControl: theirs, control.FDTable: s.table.File(), control.FDListener: listener},
 	})
@@ -127,10 +141,10 @@ func (s *Supervisor) handover(c *child) *control.Handover {
 		ServerName: s.cfg.ServerName,
 		TempDir:    s.cfg.TempDir,
 		Arg0:       os.Args[0],
-		Index:      c.index,
-		Generation: c.generation,
+		Index:      c.Index,
+		Generation: c.Generation,
 		Row:        c.row.Number(),
-		Title:      s.title(c.index),
+		Title:      s.title(c.Index),
 		Tasks:      s.cfg.Tasks,
 		Allowed:    s.cfg.Allowed,
 		Settings:   s.cfg.Settings,
@@ -142,12 +156,15 @@ func (s *Supervisor) listen(c *child) {
 	for {
 		m, err := c.conn.Receive()
 		if err != nil {
-			s.post(channelClosed{c.key})
+			s.post(lifecycle.ChannelClosed{Key: c.Key})
 			return
 		}
-		ev := received{key: c.key, Message: m}
+		ev := lifecycle.Received{Key: c.Key, Message: m}
+		if m.Task != "" {
+			ev.Running = tasktype.RunningTask{ID: m.TaskID, Name: m.Task, Age: time.Duration(sys.Now() - m.Started)}
+		}
 		if m.Kind == control.KindReady && s.cfg.MaxWorkerMemory > 0 {
-			ev.resident = sys.Resident(c.proc.PID())
+			ev.Resident = sys.Resident(c.proc.PID())
 		}
 		s.post(ev)
 	}

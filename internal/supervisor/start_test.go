@@ -18,6 +18,7 @@ import (
 	"github.com/taskd-go/task/internal/control"
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/sharedstate"
+	"github.com/taskd-go/task/tasktype"
 )
 
 // envHost makes the test binary a host program of a pool in the folder that it names: it starts
@@ -153,8 +154,8 @@ func TestMemoryLimitBelowIdleSizeIsRefused_Row33(t *testing.T) {
 func TestRecycledWorkerIsNotACrash_Row33(t *testing.T) {
 	p := startPool(t)
 	old := p.pid(0)
-	p.ask(0, "tell recycle max_memory")
-	assert.Equal(t, RecycledMemory, p.waitExit(old).Reason)
+	p.ask(0, "tell recycle recycled_memory")
+	assert.Equal(t, tasktype.ReasonRecycledMemory, p.waitExit(old).Reason)
 	assert.NotEqual(t, old, p.pid(0))
 	assert.Zero(t, p.Table().Status()[0].Restarts)
 }
@@ -205,8 +206,8 @@ func TestForkFailureIsRetried_Row27(t *testing.T) {
 	for range 3 {
 		<-failures
 	}
-	failed := p.waitEvent("failed fork", func(ev Event) bool { return ev.Kind == EventSpawnFailed })
-	assert.Equal(t, SpawnFailed, failed.Reason)
+	failed := p.waitEvent("failed fork", func(ev tasktype.Event) bool { return ev.Kind == tasktype.EventSpawnFailed })
+	assert.Equal(t, tasktype.ReasonSpawnFailed, failed.Reason)
 	assert.Contains(t, failed.Text, "resource temporarily unavailable")
 	broken.Store(false)
 	p.waitReady(0, 1)
@@ -243,11 +244,11 @@ func TestRestartRunsTheOldCodeAfterTheFileIsGone_Row40(t *testing.T) {
 
 func TestEndsAreDescribed(t *testing.T) {
 	for want, e := range map[string]sharedstate.End{
-		"killed (signal 9, killed)":        {How: uint32(Killed), Signal: 9},
-		"out of memory (signal 9, killed)": {How: uint32(OutOfMemory), Signal: 9},
-		"crashed (exit status 2)":          {How: uint32(Crashed), Code: 2},
-		"recycled tasks":                   {How: uint32(RecycledTasks)},
-		"unknown":                          {How: 1 << 30},
+		"killed (signal 9, killed)":        {Reason: tasktype.ReasonKilled, Signal: 9},
+		"out of memory (signal 9, killed)": {Reason: tasktype.ReasonOutOfMemory, Signal: 9},
+		"crashed (exit status 2)":          {Reason: tasktype.ReasonCrashed, Code: 2},
+		"recycled tasks":                   {Reason: tasktype.ReasonRecycledTasks},
+		"unknown":                          {},
 	} {
 		assert.Equal(t, want, Describe(e))
 	}

@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"github.com/taskd-go/task/internal/control"
+	"github.com/taskd-go/task/internal/lifecycle"
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/sharedstate"
+	"github.com/taskd-go/task/tasktype"
 	"github.com/taskd-go/task/worker"
 )
 
@@ -28,7 +30,7 @@ type Config struct {
 	Tasks               []string     // registry names
 	Allowed             []string     // names that the workers may run; empty: all
 	Logger              *slog.Logger // nil: events go to slog.Default(), the workers' output to Stdout and Stderr
-	OnEvent             func(Event)
+	OnEvent             func(tasktype.Event)
 	Stdout, Stderr      *os.File // nil: the process's own
 }
 
@@ -43,19 +45,19 @@ type Supervisor struct {
 	outputs *outputs
 	builds  atomic.Int64
 
-	inbox   chan event
-	started chan error    // one answer
-	over    chan struct{} // closed when nothing is left
-	lost    []Lost        // read after over
+	inbox   chan lifecycle.Input
+	started chan error       // one answer
+	over    chan struct{}    // closed when nothing is left
+	lost    []lifecycle.Lost // read after over
 
 	// The loop's own.
-	machine    *machine
+	machine    *lifecycle.Machine
 	listeners  []*net.UnixListener
-	children   map[key]*child
+	children   map[lifecycle.Key]*child
 	executable map[int]*os.File // by build
 	reloads    map[int]chan<- error
 	oomKills   uint64
-	todo       []event // that carrying out actions gave rise to
+	todo       []lifecycle.Input // that carrying out actions gave rise to
 	finished   bool
 	wait       sync.WaitGroup // for the children and the refusals
 }
@@ -95,19 +97,19 @@ func start(ctx context.Context, cfg Config, e env) (*Supervisor, error) {
 	s := &Supervisor{
 		cfg:        cfg,
 		env:        e,
-		inbox:      make(chan event),
+		inbox:      make(chan lifecycle.Input),
 		started:    make(chan error, 1),
 		over:       make(chan struct{}),
-		children:   make(map[key]*child),
+		children:   make(map[lifecycle.Key]*child),
 		executable: make(map[int]*os.File),
 		reloads:    make(map[int]chan<- error),
-		machine: newMachine(limits{
-			workers:      cfg.WorkerNum,
-			maxReplacing: cfg.MaxReplacing,
-			startTimeout: cfg.StartTimeout,
-			drainTimeout: cfg.DrainTimeout,
-			maxMemory:    cfg.MaxWorkerMemory,
-			tasks:        cfg.Tasks,
+		machine: lifecycle.New(lifecycle.Limits{
+			Workers:      cfg.WorkerNum,
+			MaxReplacing: cfg.MaxReplacing,
+			StartTimeout: cfg.StartTimeout,
+			DrainTimeout: cfg.DrainTimeout,
+			MaxMemory:    cfg.MaxWorkerMemory,
+			Tasks:        cfg.Tasks,
 		}, rand.Float64),
 	}
 	s.builds.Store(1)
@@ -116,7 +118,7 @@ func start(ctx context.Context, cfg Config, e env) (*Supervisor, error) {
 		return nil, err
 	}
 	go s.run()
-	s.post(startWanted{})
+	s.post(lifecycle.StartWanted{})
 	err := s.booted(ctx)
 	if err == nil {
 		return s, nil
@@ -131,7 +133,7 @@ func (s *Supervisor) booted(ctx context.Context) error {
 	case err := <-s.started:
 		return err
 	case <-ctx.Done():
-		s.post(startCancelled{context.Cause(ctx)})
+		s.post(lifecycle.StartCancelled{Cause: context.Cause(ctx)})
 		return <-s.started
 	}
 }
@@ -208,12 +210,12 @@ func (s *Supervisor) Reload(ctx context.Context) error {
 	call := reloadCall{build: int(s.builds.Add(1)), exe: exe, reply: reply}
 	if !s.post(call) {
 		exe.Close()
-		return fmt.Errorf("reload: %w", errEnding)
+		return fmt.Errorf("reload: %w", lifecycle.ErrEnding)
 	}
 	select {
 	case err = <-reply:
 	case <-ctx.Done():
-		s.post(reloadCancelled{call.build, context.Cause(ctx)})
+		s.post(lifecycle.ReloadCancelled{Build: call.build, Cause: context.Cause(ctx)})
 		err = <-reply
 	}
 	if err != nil {
@@ -222,25 +224,25 @@ func (s *Supervisor) Reload(ctx context.Context) error {
 	return nil
 }
 
-// Shutdown drains and ends the pool: nothing new is accepted, tasks go on for at most DrainTimeout,
+// tasktype.ReasonShutdown drains and ends the pool: nothing new is accepted, tasks go on for at most DrainTimeout,
 // and when it returns no process, no file and no descriptor is left. Call it any number of times,
 // from any goroutine: all wait for the one drain. The end of any caller's ctx stops what still
-// runs, and that caller's error wraps ctx's. A *LostError lists the tasks that were running when
+// runs, and that caller's error wraps ctx's. A *lifecycle.LostError lists the tasks that were running when
 // their process ended.
 func (s *Supervisor) Shutdown(ctx context.Context) error {
-	s.post(shutdownWanted{})
+	s.post(lifecycle.ShutdownWanted{})
 	var err error
 	select {
 	case <-s.over:
 	case <-ctx.Done():
-		if s.post(cutWanted{}) {
+		if s.post(lifecycle.CutWanted{}) {
 			err = fmt.Errorf("shutdown cut short: %w", context.Cause(ctx))
 		}
 		<-s.over
 	}
 	s.events.settle()
 	if len(s.lost) > 0 {
-		err = errors.Join(err, &LostError{s.lost})
+		err = errors.Join(err, &lifecycle.LostError{Tasks: s.lost})
 	}
 	return err
 }
@@ -253,7 +255,7 @@ type reloadCall struct {
 }
 
 // post hands ev to the loop; false: the loop has ended.
-func (s *Supervisor) post(ev event) bool {
+func (s *Supervisor) post(ev lifecycle.Input) bool {
 	select {
 	case s.inbox <- ev:
 		return true

@@ -12,14 +12,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/taskd-go/task/internal/supervisor"
+	"github.com/taskd-go/task/tasktype"
 )
 
-// The words of an event are one list in the code that decides, in go doc and in the documentation.
+// The words of an event are one list in the code and in the documentation.
 func TestTheListsOfKindsAndReasonsAreOne(t *testing.T) {
 	var reasons []string
-	for r := supervisor.Unknown + 1; r.String() != "unknown"; r++ {
-		reasons = append(reasons, r.String())
+	for _, r := range tasktype.Reasons() {
+		reasons = append(reasons, string(r))
 	}
 	operations, err := os.ReadFile("../../docs/operations.md")
 	require.NoError(t, err)
@@ -28,10 +28,9 @@ func TestTheListsOfKindsAndReasonsAreOne(t *testing.T) {
 	kindTable, reasonTable, ok := strings.Cut(events, "| reason |")
 	require.True(t, ok)
 
-	assert.ElementsMatch(t, reasons, constants(t, "../../reason.go", "Reason"), "go doc")
+	assert.ElementsMatch(t, reasons, constants(t, "../../tasktype/reason.go", "Reason"), "tasktype.Reasons")
 	assert.ElementsMatch(t, reasons, firstColumn(reasonTable), "docs/operations.md")
-	kinds := constants(t, "../../internal/supervisor/action.go", "Event")
-	assert.ElementsMatch(t, kinds, constants(t, "../../event.go", "Event"), "go doc")
+	kinds := constants(t, "../../tasktype/event.go", "Event")
 	assert.ElementsMatch(t, kinds, firstColumn(kindTable), "docs/operations.md")
 }
 

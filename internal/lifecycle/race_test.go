@@ -1,5 +1,5 @@
 //go:build race
 
-package supervisor
+package lifecycle
 
 func init() { raceEnabled = true }

@@ -1,4 +1,4 @@
-package supervisor
+package lifecycle
 
 import (
 	"strings"
@@ -25,7 +25,7 @@ func TestRandomSchedulesKeepTheInvariants(t *testing.T) {
 func schedule(seed uint64, traced bool) *world {
 	w := newWorld(seed)
 	w.traced = traced
-	w.step(startWanted{})
+	w.step(StartWanted{})
 	for range 20 + w.rand.IntN(60) {
 		w.act()
 	}

@@ -1,4 +1,4 @@
-package supervisor
+package lifecycle
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/taskd-go/task/internal/control"
+	"github.com/taskd-go/task/tasktype"
 )
 
 // A world is a pool of imagined processes around a machine. Every step of it is random, within what
@@ -15,12 +16,12 @@ import (
 // outside: from the actions alone.
 type world struct {
 	rand    *rand.Rand
-	m       *machine
+	m       *Machine
 	now     time.Time
-	limits  limits
+	limits  Limits
 	procs   []*imagined // alive or being spawned
 	serving []uint64    // by index: the generation that clients choose
-	answers []event     // to bind and refuse
+	answers []Input     // to bind and refuse
 	build   int
 	reload  int // the build of the reload that runs; 0: none
 	dropped map[int]bool
@@ -35,7 +36,7 @@ type world struct {
 
 // An imagined process.
 type imagined struct {
-	key
+	Key
 	build           int
 	planned         bool // it replaces a worker that serves on
 	up              bool // spawned was said
@@ -55,14 +56,14 @@ type imagined struct {
 func newWorld(seed uint64) *world {
 	r := rand.New(rand.NewPCG(seed, 1))
 	w := &world{rand: r, now: time.Unix(1e9, 0), build: 1, dropped: make(map[int]bool)}
-	w.limits = limits{workers: 1 + r.IntN(3), maxReplacing: 1 + r.IntN(2), startTimeout: 10 * time.Second, drainTimeout: 30 * time.Second, tasks: []string{"a"}}
+	w.limits = Limits{Workers: 1 + r.IntN(3), MaxReplacing: 1 + r.IntN(2), StartTimeout: 10 * time.Second, DrainTimeout: 30 * time.Second, Tasks: []string{"a"}}
 	if r.IntN(4) == 0 {
-		w.limits.drainTimeout = -1
+		w.limits.DrainTimeout = -1
 	}
-	w.serving = make([]uint64, w.limits.workers)
-	w.failed = make([]time.Time, w.limits.workers)
-	w.streak = make([]int, w.limits.workers)
-	w.m = newMachine(w.limits, r.Float64)
+	w.serving = make([]uint64, w.limits.Workers)
+	w.failed = make([]time.Time, w.limits.Workers)
+	w.streak = make([]int, w.limits.Workers)
+	w.m = New(w.limits, r.Float64)
 	return w
 }
 
@@ -72,91 +73,91 @@ func (w *world) fail(format string, args ...any) {
 	}
 }
 
-func (w *world) step(ev event) {
+func (w *world) step(ev Input) {
 	if w.err != nil || w.over {
 		return
 	}
 	if w.traced {
 		w.trace = append(w.trace, fmt.Sprintf("%s %T%+v", w.now.Sub(time.Unix(1e9, 0)), ev, ev))
 	}
-	for _, a := range w.m.step(w.now, ev) {
+	for _, a := range w.m.Step(w.now, ev) {
 		if w.traced {
 			w.trace = append(w.trace, fmt.Sprintf("    %T%+v", a, a))
 		}
 		w.take(a)
 	}
 	w.check()
-	if at := w.m.wake(); isTick(ev) && !at.IsZero() && !at.After(w.now) {
+	if at := w.m.Wake(); isTick(ev) && !at.IsZero() && !at.After(w.now) {
 		w.fail("a tick leaves a timer that is due")
 	}
 }
 
-func isTick(ev event) bool {
-	_, ok := ev.(tick)
+func isTick(ev Input) bool {
+	_, ok := ev.(Tick)
 	return ok
 }
 
-func (w *world) find(k key) *imagined {
+func (w *world) find(k Key) *imagined {
 	for _, p := range w.procs {
-		if p.key == k {
+		if p.Key == k {
 			return p
 		}
 	}
 	return nil
 }
 
-// take carries out an action and checks that it was allowed.
-func (w *world) take(a action) {
+// take carries out an Action and checks that it was allowed.
+func (w *world) take(a Action) {
 	switch a := a.(type) {
-	case spawn:
+	case Spawn:
 		w.spawn(a)
-	case send:
+	case Send:
 		w.order(a)
-	case kill:
-		p := w.find(a.key)
+	case Kill:
+		p := w.find(a.Key)
 		if p == nil || !p.up {
-			w.fail("kill of %v, which is not there", a.key)
+			w.fail("kill of %v, which is not there", a.Key)
 			return
 		}
 		w.killed(p)
-	case setCurrent:
-		p := w.find(a.key)
+	case SetCurrent:
+		p := w.find(a.Key)
 		if p == nil || !p.ready {
-			w.fail("%v is current and not ready", a.key)
+			w.fail("%v is current and not ready", a.Key)
 			return
 		}
-		w.serving[a.index] = a.generation
-	case finish:
-		p := w.find(a.key)
-		if p == nil || p.finished || Reason(a.How) == Unknown || Reason(a.How) >= reasons {
-			w.fail("finish of %v for reason %d", a.key, a.How)
+		w.serving[a.Index] = a.Generation
+	case Finish:
+		p := w.find(a.Key)
+		if p == nil || p.finished || !slices.Contains(tasktype.Reasons(), a.Reason) {
+			w.fail("finish of %v for reason %q", a.Key, a.Reason)
 			return
 		}
 		p.finished = true
-	case emit:
+	case Emit:
 		w.event(a.Event)
-	case bind:
+	case Bind:
 		var err error
 		if w.rand.IntN(2) == 0 {
 			err = os.ErrPermission
 		}
-		w.answers = append(w.answers, bound{a.index, err})
-	case refuse:
+		w.answers = append(w.answers, Bound{a.Index, err})
+	case Refuse:
 		for _, p := range w.procs {
-			if p.index == a.index && p.told && !p.stopped {
-				w.fail("the backlog of %d is refused while %v accepts", a.index, p.key)
+			if p.Index == a.Index && p.told && !p.stopped {
+				w.fail("the backlog of %d is refused while %v accepts", a.Index, p.Key)
 			}
 		}
-		w.answers = append(w.answers, refused(a))
-	case closeDoors:
+		w.answers = append(w.answers, Refused(a))
+	case CloseDoors:
 		w.doors = true
-	case dropBuild:
-		w.dropped[a.build] = true
-	case replyReload:
-		if a.build == w.reload {
+	case DropBuild:
+		w.dropped[a.Build] = true
+	case ReplyReload:
+		if a.Build == w.reload {
 			w.reload = 0
 		}
-	case done:
+	case Done:
 		w.over = true
 		if slices.ContainsFunc(w.procs, func(p *imagined) bool { return !p.gone }) {
 			w.fail("done with processes left")
@@ -164,54 +165,54 @@ func (w *world) take(a action) {
 	}
 }
 
-// killed: whoever drains has DrainTimeout for it, unless the pool ends or two more generations of
+// killed: whoever drains has tasktype.ReasonDrainTimeout for it, unless the pool ends or two more generations of
 // its index want to drain too.
 func (w *world) killed(p *imagined) {
 	p.killed = true
 	retiring := 0
 	for _, q := range w.procs {
-		if q.index == p.index && q.retires && !q.gone && !q.killed {
+		if q.Index == p.Index && q.retires && !q.gone && !q.killed {
 			retiring++
 		}
 	}
-	if p.stopped && !w.doors && retiring == 0 && w.now.Before(p.since.Add(w.limits.drainTimeout)) {
-		w.fail("%v is killed after %s of its drain", p.key, w.now.Sub(p.since))
+	if p.stopped && !w.doors && retiring == 0 && w.now.Before(p.since.Add(w.limits.DrainTimeout)) {
+		w.fail("%v is killed after %s of its drain", p.Key, w.now.Sub(p.since))
 	}
 }
 
-func (w *world) spawn(a spawn) {
+func (w *world) spawn(a Spawn) {
 	if w.doors {
 		w.fail("spawn after the doors closed")
 	}
-	if w.dropped[a.build] {
-		w.fail("spawn of the dropped build %d", a.build)
+	if w.dropped[a.Build] {
+		w.fail("spawn of the dropped build %d", a.Build)
 	}
 	planned := false
 	for _, p := range w.procs {
-		planned = planned || p.index == a.index && p.told && !p.retires && !p.gone
+		planned = planned || p.Index == a.Index && p.told && !p.retires && !p.gone
 	}
-	w.procs = append(w.procs, &imagined{key: a.key, build: a.build, planned: planned, stuck: w.rand.IntN(5) == 0})
-	if w.streak[a.index] >= 2 && w.now.Before(w.failed[a.index].Add(firstDelay)) {
-		w.fail("%d starts %s after failure %d in a row", a.index, w.now.Sub(w.failed[a.index]), w.streak[a.index])
+	w.procs = append(w.procs, &imagined{Key: a.Key, build: a.Build, planned: planned, stuck: w.rand.IntN(5) == 0})
+	if w.streak[a.Index] >= 2 && w.now.Before(w.failed[a.Index].Add(FirstDelay)) {
+		w.fail("%d starts %s after failure %d in a row", a.Index, w.now.Sub(w.failed[a.Index]), w.streak[a.Index])
 	}
 }
 
 // order: one listener has one acceptor, and nobody retires before its successor is ready.
-func (w *world) order(a send) {
-	p := w.find(a.key)
+func (w *world) order(a Send) {
+	p := w.find(a.Key)
 	if p == nil || !p.up {
-		w.fail("%s to %v, which is not there", a.Kind, a.key)
+		w.fail("%s to %v, which is not there", a.Kind, a.Key)
 		return
 	}
 	switch a.Kind {
 	case control.KindAccept:
 		for _, q := range w.procs {
-			if q != p && q.index == p.index && q.told && !q.stopped {
-				w.fail("%v is told to accept while %v does", p.key, q.key)
+			if q != p && q.Index == p.Index && q.told && !q.stopped {
+				w.fail("%v is told to accept while %v does", p.Key, q.Key)
 			}
 		}
-		if w.serving[p.index] != p.generation || !p.ready {
-			w.fail("%v is told to accept before it is current and ready", p.key)
+		if w.serving[p.Index] != p.Generation || !p.ready {
+			w.fail("%v is told to accept before it is current and ready", p.Key)
 		}
 		p.told, p.confirms = true, true
 	case control.KindDrain:
@@ -227,35 +228,35 @@ func (w *world) order(a send) {
 	}
 }
 
-func (w *world) event(e Event) {
-	if e.Reason == Unknown || e.Reason >= reasons {
-		w.fail("event %s has the reason %d", e.Kind, e.Reason)
+func (w *world) event(e tasktype.Event) {
+	if !slices.Contains(tasktype.Reasons(), e.Reason) {
+		w.fail("event %s has the reason %q", e.Kind, e.Reason)
 	}
-	p := w.find(key{max(e.Index, 0), e.Generation})
+	p := w.find(Key{max(e.Worker.Index, 0), e.Generation})
 	switch e.Kind {
-	case EventReady:
-		w.streak[e.Index] = 0
-	case EventSpawnFailed:
-		w.failure(e.Index)
-	case EventReloadAborted: // old code may be tried at once
+	case tasktype.EventReady:
+		w.streak[e.Worker.Index] = 0
+	case tasktype.EventSpawnFailed:
+		w.failure(e.Worker.Index)
+	case tasktype.EventReloadAborted: // old code may be tried at once
 		clear(w.streak)
-	case EventExited:
+	case tasktype.EventExited:
 		p.exits++
 		switch {
 		case p.retires:
-		case e.Reason == ReloadAborted || e.Reason == SocketLost: // a spawn that was due, done again
-			w.streak[e.Index] = 0
+		case e.Reason == tasktype.ReasonReloadAborted || e.Reason == tasktype.ReasonSocketLost: // a spawn that was due, done again
+			w.streak[e.Worker.Index] = 0
 		default:
-			w.failure(e.Index)
+			w.failure(e.Worker.Index)
 		}
-	case EventDraining:
+	case tasktype.EventDraining:
 		p.since = w.now
 		if p.confirms { // its successor takes the place of a start that succeeded
-			w.streak[e.Index] = 0
+			w.streak[e.Worker.Index] = 0
 		}
-		planned := e.Reason == RecycledTasks || e.Reason == RecycledAge || e.Reason == Reloaded
-		if planned && w.serving[e.Index] == p.generation {
-			w.fail("%v retires for %s and has no successor", p.key, e.Reason)
+		planned := e.Reason == tasktype.ReasonRecycledTasks || e.Reason == tasktype.ReasonRecycledAge || e.Reason == tasktype.ReasonReloaded
+		if planned && w.serving[e.Worker.Index] == p.Generation {
+			w.fail("%v retires for %s and has no successor", p.Key, e.Reason)
 		}
 	}
 }
@@ -273,21 +274,21 @@ func (w *world) check() {
 			replacing++
 		}
 	}
-	if replacing > w.limits.maxReplacing {
-		w.fail("%d planned replacements at once, %d allowed", replacing, w.limits.maxReplacing)
+	if replacing > w.limits.MaxReplacing {
+		w.fail("%d planned replacements at once, %d allowed", replacing, w.limits.MaxReplacing)
 	}
-	if at := w.m.wake(); !at.IsZero() && w.over {
+	if at := w.m.Wake(); !at.IsZero() && w.over {
 		w.fail("a timer is set after the end")
 	}
 }
 
 // end shuts the pool down and lets everything happen that then can. Impatient: somebody cuts it.
 func (w *world) end() {
-	w.step(shutdownWanted{})
-	impatient := w.limits.drainTimeout < 0 || w.rand.IntN(2) == 0
+	w.step(ShutdownWanted{})
+	impatient := w.limits.DrainTimeout < 0 || w.rand.IntN(2) == 0
 	for i := 0; !w.over && w.err == nil; i++ {
 		if i == 20 && impatient {
-			w.step(cutWanted{})
+			w.step(CutWanted{})
 		}
 		if i > 2000 {
 			w.fail("the shutdown does not end: %d processes, phase %d", len(w.procs), w.m.phase)

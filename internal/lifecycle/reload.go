@@ -1,9 +1,11 @@
-package supervisor
+package lifecycle
 
 import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/taskd-go/task/tasktype"
 )
 
 // reloadTries is how many boots of a new build may fail before the reload gives up.
@@ -16,20 +18,20 @@ type reload struct {
 }
 
 var (
-	errReloading = errors.New("another reload is running")
+	ErrReloading = errors.New("another reload is running")
 	errNotUp     = errors.New("the pool is not running")
-	errEnding    = errors.New("the pool is shutting down")
+	ErrEnding    = errors.New("the pool is shutting down")
 )
 
-func (m *machine) startReload(build int) {
+func (m *Machine) startReload(build int) {
 	m.builds = append(m.builds, build)
 	switch {
 	case m.phase >= ending:
-		m.do(replyReload{build, errEnding})
+		m.do(ReplyReload{build, ErrEnding})
 	case m.phase != running:
-		m.do(replyReload{build, errNotUp})
+		m.do(ReplyReload{build, errNotUp})
 	case m.reload != nil:
-		m.do(replyReload{build, errReloading})
+		m.do(ReplyReload{build, ErrReloading})
 	default:
 		m.reload = &reload{build: build}
 		m.hurry()
@@ -37,7 +39,7 @@ func (m *machine) startReload(build int) {
 }
 
 // hurry ends the backoff of every index that waits: the new build may be what cures it.
-func (m *machine) hurry() {
+func (m *Machine) hurry() {
 	for i := range m.slots {
 		if s := &m.slots[i]; s.due.After(m.now) {
 			s.due = m.now
@@ -46,26 +48,26 @@ func (m *machine) hurry() {
 }
 
 // wishReload queues the indexes that do not run the new build yet.
-func (m *machine) wishReload() {
+func (m *Machine) wishReload() {
 	if m.reload == nil {
 		return
 	}
 	for i := range m.slots {
 		s := &m.slots[i]
-		if s.build == m.reload.build || s.wish != Unknown || s.next != nil {
+		if s.build == m.reload.build || s.wish != "" || s.next != nil {
 			continue
 		}
 		switch {
 		case s.serving == nil && !s.due.IsZero():
-			s.wish, s.why = Reloaded, Reloaded
+			s.wish, s.why = tasktype.ReasonReloaded, tasktype.ReasonReloaded
 		case s.serving != nil && s.serving.build != m.reload.build:
-			m.wishes(s, s.serving, Reloaded)
+			m.wishes(s, s.serving, tasktype.ReasonReloaded)
 		}
 	}
 }
 
 // finishReload ends the reload when every index serves with the new build.
-func (m *machine) finishReload() {
+func (m *Machine) finishReload() {
 	if m.reload == nil {
 		return
 	}
@@ -75,13 +77,13 @@ func (m *machine) finishReload() {
 			return
 		}
 	}
-	m.emitPool(EventReloaded, Reloaded, "")
-	m.do(replyReload{m.reload.build, nil})
+	m.emitPool(tasktype.EventReloaded, tasktype.ReasonReloaded, "")
+	m.do(ReplyReload{m.reload.build, nil})
 	m.reload = nil
 }
 
 // reloadFailed counts a boot of the new build that failed.
-func (m *machine) reloadFailed(err error) {
+func (m *Machine) reloadFailed(err error) {
 	m.reload.failed++
 	if m.reload.failed >= reloadTries {
 		m.abortReload(err)
@@ -90,7 +92,7 @@ func (m *machine) reloadFailed(err error) {
 
 // abortReload leaves every index with the build that it has: successors that have not taken over
 // are killed, what was replaced stays replaced.
-func (m *machine) abortReload(err error) {
+func (m *Machine) abortReload(err error) {
 	build, renewed := m.reload.build, 0
 	m.reload = nil
 	for i := range m.slots {
@@ -98,14 +100,14 @@ func (m *machine) abortReload(err error) {
 		if s.build == build {
 			renewed++
 		}
-		if s.wish == Reloaded {
-			s.wish = Unknown
+		if s.wish == tasktype.ReasonReloaded {
+			s.wish = ""
 		}
-		if s.why == Reloaded {
-			s.why = ReloadAborted
+		if s.why == tasktype.ReasonReloaded {
+			s.why = tasktype.ReasonReloadAborted
 		}
 		if s.next != nil && s.next.build == build && s.build != build && !s.next.current {
-			m.kill(s.next, ReloadAborted)
+			m.kill(s.next, tasktype.ReasonReloadAborted)
 		}
 	}
 	if renewed > 0 {
@@ -113,12 +115,12 @@ func (m *machine) abortReload(err error) {
 	} else {
 		err = fmt.Errorf("reload aborted, the workers are the old ones: %w", err)
 	}
-	m.emitPool(EventReloadAborted, ReloadAborted, err.Error())
-	m.do(replyReload{build, err})
+	m.emitPool(tasktype.EventReloadAborted, tasktype.ReasonReloadAborted, err.Error())
+	m.do(ReplyReload{build, err})
 }
 
 // dropBuilds lets go of builds that no later spawn can want.
-func (m *machine) dropBuilds() {
+func (m *Machine) dropBuilds() {
 	if len(m.builds) == 1 {
 		return
 	}
@@ -126,12 +128,12 @@ func (m *machine) dropBuilds() {
 		if m.buildInUse(build) {
 			return false
 		}
-		m.do(dropBuild{build})
+		m.do(DropBuild{build})
 		return true
 	})
 }
 
-func (m *machine) buildInUse(build int) bool {
+func (m *Machine) buildInUse(build int) bool {
 	if m.reload != nil && m.reload.build == build {
 		return true
 	}

@@ -1,4 +1,4 @@
-package supervisor
+package lifecycle
 
 import (
 	"math"
@@ -6,7 +6,8 @@ import (
 )
 
 const (
-	firstDelay = 100 * time.Millisecond // before the restart that follows the second failure in a row
+	// FirstDelay is what the restart after the second failure in a row waits for at least.
+	FirstDelay = 100 * time.Millisecond
 	maxDelay   = 30 * time.Second
 	halfLife   = 5 * time.Second // of service; in it the failure count halves
 	degradedAt = 5               // failures
@@ -35,8 +36,8 @@ func (f *failures) add(now time.Time, random float64) time.Duration {
 	if f.count < 1.5 {
 		return 0
 	}
-	d := float64(firstDelay) * math.Exp2(f.count-2) * (0.75 + random/2)
-	return min(max(time.Duration(d), firstDelay), maxDelay)
+	d := float64(FirstDelay) * math.Exp2(f.count-2) * (0.75 + random/2)
+	return min(max(time.Duration(d), FirstDelay), maxDelay)
 }
 
 // serve starts the decay and returns when the count will be low enough for an index to be called

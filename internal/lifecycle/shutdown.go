@@ -1,4 +1,4 @@
-package supervisor
+package lifecycle
 
 import (
 	"fmt"
@@ -6,61 +6,62 @@ import (
 	"time"
 
 	"github.com/taskd-go/task/internal/control"
+	"github.com/taskd-go/task/tasktype"
 )
 
 // close ends everything but the processes.
-func (m *machine) close(why Reason) {
+func (m *Machine) close(why tasktype.Reason) {
 	m.phase = ending
-	m.do(closeDoors{})
-	m.emitPool(EventShutdown, why, "")
+	m.do(CloseDoors{})
+	m.emitPool(tasktype.EventShutdown, why, "")
 	if m.reload != nil {
-		m.abortReload(errEnding)
+		m.abortReload(ErrEnding)
 	}
 	for i := range m.slots {
 		s := &m.slots[i]
-		s.wish, s.due, s.rebindAt, s.recoverAt = Unknown, time.Time{}, time.Time{}, time.Time{}
+		s.wish, s.due, s.rebindAt, s.recoverAt = "", time.Time{}, time.Time{}, time.Time{}
 	}
 }
 
 // shutdown drains the pool. Indexes that wait for their restart are done with, successors that do
 // not serve yet are killed: none of them runs a task.
-func (m *machine) shutdown() {
+func (m *Machine) shutdown() {
 	switch m.phase {
 	case idle, starting:
 		m.phase = starting
-		m.failStart(errEnding)
+		m.failStart(ErrEnding)
 		return
 	case ending, over:
 		return
 	}
-	m.close(Shutdown)
+	m.close(tasktype.ReasonShutdown)
 	for i := range m.slots {
 		s := &m.slots[i]
 		if s.next != nil {
-			m.kill(s.next, Shutdown)
+			m.kill(s.next, tasktype.ReasonShutdown)
 		}
-		if s.serving != nil && s.serving.killed == Unknown {
-			m.retire(s, s.serving, Shutdown, true)
+		if s.serving != nil && s.serving.killed == "" {
+			m.retire(s, s.serving, tasktype.ReasonShutdown, true)
 		}
 	}
 }
 
 // cut ends the contexts of all tasks, and soon after the processes.
-func (m *machine) cut() {
+func (m *Machine) cut() {
 	if m.phase != ending || !m.cutAt.IsZero() {
 		return
 	}
 	m.cutAt = m.now.Add(cutGrace)
 	for p := range m.processes() {
-		if p.killed == Unknown {
-			m.do(send{p.key, control.Message{Kind: control.KindCut}})
+		if p.killed == "" {
+			m.do(Send{p.Key, control.Message{Kind: control.KindCut}})
 		}
 	}
 }
 
 // settle answers the backlogs that nobody accepts from any more, and ends the machine when the last
 // process is gone.
-func (m *machine) settle() {
+func (m *Machine) settle() {
 	if m.phase != ending {
 		return
 	}
@@ -70,7 +71,7 @@ func (m *machine) settle() {
 		acceptor := s.serving != nil || slices.ContainsFunc(s.retiring, (*process).mayAccept)
 		if s.refused == notRefused && !acceptor {
 			s.refused = refusing
-			m.do(refuse{s.index})
+			m.do(Refuse{s.index})
 		}
 		all = all && s.refused == refusedAll && s.next == nil && s.serving == nil && len(s.retiring) == 0
 	}
@@ -79,13 +80,13 @@ func (m *machine) settle() {
 	}
 	m.phase = over
 	if m.err != nil {
-		m.do(replyStart{m.err})
+		m.do(ReplyStart{m.err})
 	}
-	m.do(done{m.lost})
+	m.do(Done{m.lost})
 }
 
 // wake returns when the next tick is wanted; zero: nothing waits for the time.
-func (m *machine) wake() time.Time {
+func (m *Machine) Wake() time.Time {
 	var first time.Time
 	at := func(t time.Time) {
 		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
@@ -113,9 +114,9 @@ func (m *machine) wake() time.Time {
 }
 
 // expire does what has become due at this time; pump does the rest.
-func (m *machine) expire() {
+func (m *Machine) expire() {
 	past := func(t time.Time) bool { return !t.IsZero() && !m.now.Before(t) }
-	m.forgive(m.now.Sub(m.wake()))
+	m.forgive(m.now.Sub(m.Wake()))
 	cut := past(m.cutAt)
 	if cut {
 		m.cutAt = time.Time{}
@@ -123,28 +124,28 @@ func (m *machine) expire() {
 	for p := range m.processes() {
 		switch {
 		case cut:
-			m.kill(p, Shutdown)
+			m.kill(p, tasktype.ReasonShutdown)
 		case past(p.deadline):
-			m.kill(p, p.overdue(m.startTimeout))
+			m.kill(p, p.overdue(m.StartTimeout))
 		}
 	}
 	for i := range m.slots {
 		s := &m.slots[i]
 		if past(s.recoverAt) && s.degraded {
 			s.degraded, s.recoverAt = false, time.Time{}
-			m.do(show{s.index, false, s.restarts})
-			m.do(emit{Event{Kind: EventRecovered, Reason: Stable, Index: s.index}})
+			m.do(Show{s.index, false, s.restarts})
+			m.do(Emit{tasktype.Event{Kind: tasktype.EventRecovered, Reason: tasktype.ReasonStable, Worker: tasktype.Worker{Index: s.index}}})
 		}
 		if past(s.rebindAt) {
 			s.rebindAt = time.Time{}
-			m.do(bind{s.index})
+			m.do(Bind{s.index})
 		}
 	}
 }
 
 // forgive moves the deadlines of the processes when this tick is very late: then the host was
 // stopped or starved, most likely its workers too, and none of them is to blame.
-func (m *machine) forgive(late time.Duration) {
+func (m *Machine) forgive(late time.Duration) {
 	if late < confirmWithin {
 		return
 	}
@@ -159,20 +160,20 @@ func (m *machine) forgive(late time.Duration) {
 }
 
 // overdue says what p failed to do in time. What it said last stays.
-func (p *process) overdue(startTimeout time.Duration) Reason {
+func (p *process) overdue(startTimeout time.Duration) tasktype.Reason {
 	switch {
 	case p.state == booting:
 		if p.words == "" {
 			p.words = fmt.Sprintf("not ready within %s", startTimeout)
 		}
-		return BootTimeout
-	case p.retire == HardLimit:
-		return HardLimit
+		return tasktype.ReasonBootTimeout
+	case p.retire == tasktype.ReasonHardLimit:
+		return tasktype.ReasonHardLimit
 	case p.state != draining:
-		return Unresponsive
+		return tasktype.ReasonUnresponsive
 	}
-	return DrainTimeout
+	return tasktype.ReasonDrainTimeout
 }
 
 // closing says whether the pool's files are, or will be, removed.
-func (m *machine) closing() bool { return m.phase == ending || m.phase == over }
+func (m *Machine) Closing() bool { return m.phase == ending || m.phase == over }

@@ -1,4 +1,4 @@
-package supervisor
+package lifecycle
 
 import (
 	"fmt"
@@ -7,19 +7,20 @@ import (
 	"time"
 
 	"github.com/taskd-go/task/internal/control"
+	"github.com/taskd-go/task/tasktype"
 )
 
 // readied: a booting process says that it can serve.
-func (m *machine) readied(s *slot, p *process, ev received) {
+func (m *Machine) readied(s *slot, p *process, ev Received) {
 	if p.state != booting {
 		return
 	}
-	if lacks := missing(m.tasks, ev.Names); len(lacks) > 0 {
+	if lacks := missing(m.Tasks, ev.Names); len(lacks) > 0 {
 		m.reject(p, "it does not know the tasks "+strings.Join(lacks, ", ")+"; register them before Start or RunIfWorker, in every process")
 		return
 	}
-	if m.maxMemory > 0 && ev.resident > m.maxMemory {
-		m.reject(p, fmt.Sprintf("the worker memory limit of %d bytes is below the %d bytes that it holds when idle", m.maxMemory, ev.resident))
+	if m.MaxMemory > 0 && ev.Resident > m.MaxMemory {
+		m.reject(p, fmt.Sprintf("the worker memory limit of %d bytes is below the %d bytes that it holds when idle", m.MaxMemory, ev.Resident))
 		return
 	}
 	p.state, p.deadline = ready, time.Time{}
@@ -38,25 +39,25 @@ func missing(want, have []string) []string {
 
 // reject kills a process that booted but cannot serve. What is wrong with a new build does not get
 // better by trying again.
-func (m *machine) reject(p *process, words string) {
+func (m *Machine) reject(p *process, words string) {
 	p.words = words
 	if m.reload != nil && m.reload.build == p.build {
-		m.abortReload(fmt.Errorf("worker %d of the new program (pid %d): %s", p.index, p.pid, words))
+		m.abortReload(fmt.Errorf("worker %d of the new program (pid %d): %s", p.Index, p.pid, words))
 	}
-	m.kill(p, BootFailed)
+	m.kill(p, tasktype.ReasonBootFailed)
 }
 
 // handOver moves an index from the serving process to the one that is ready: clients choose the new
 // one, the old one stops accepting, and only when it has confirmed that, or is gone, the new one
 // accepts. In between, connections wait in the backlog.
-func (m *machine) handOver(s *slot) {
+func (m *Machine) handOver(s *slot) {
 	n := s.next
-	if n == nil || n.state != ready || n.killed != Unknown || m.phase == ending {
+	if n == nil || n.state != ready || n.killed != "" || m.phase == ending {
 		return
 	}
 	if !n.current {
-		n.current, s.wish = true, Unknown
-		m.do(setCurrent{n.key})
+		n.current, s.wish = true, ""
+		m.do(SetCurrent{n.Key})
 	}
 	if s.serving != nil {
 		m.retire(s, s.serving, n.why, false)
@@ -65,41 +66,41 @@ func (m *machine) handOver(s *slot) {
 		return
 	}
 	n.state, n.told = accepting, true
-	n.deadline = m.now.Add(m.startTimeout)
+	n.deadline = m.now.Add(m.StartTimeout)
 	s.next, s.serving = nil, n
-	m.do(send{n.key, control.Message{Kind: control.KindAccept}})
+	m.do(Send{n.Key, control.Message{Kind: control.KindAccept}})
 }
 
 // confirmed: the process accepts connections; a replacement or a restart is complete.
-func (m *machine) confirmed(s *slot, p *process) {
+func (m *Machine) confirmed(s *slot, p *process) {
 	if p.state != accepting || p.confirmed {
 		return
 	}
 	p.confirmed, p.deadline = true, time.Time{}
 	s.planned, s.build = false, p.build
 	s.recoverAt = s.failures.serve(m.now)
-	m.emit(EventReady, p, p.why, "")
+	m.emit(tasktype.EventReady, p, p.why, "")
 	if m.phase == starting && !slices.ContainsFunc(m.slots, func(s slot) bool { return s.serving == nil || !s.serving.confirmed }) {
 		m.phase = running
-		m.do(replyStart{})
+		m.do(ReplyStart{})
 	}
 	m.finishReload()
 }
 
 // retire tells p to stop accepting and to finish its tasks. end: nobody takes its backlog over.
-func (m *machine) retire(s *slot, p *process, why Reason, end bool) {
+func (m *Machine) retire(s *slot, p *process, why tasktype.Reason, end bool) {
 	m.leave(s, p, why)
-	m.do(send{p.key, control.Message{Kind: control.KindDrain, End: end, Within: p.within}})
+	m.do(Send{p.Key, control.Message{Kind: control.KindDrain, End: end, Within: p.within}})
 }
 
 // leave moves p to the retiring ones; it has confirmWithin to say that it stopped, and its tasks
-// have DrainTimeout to end.
-func (m *machine) leave(s *slot, p *process, why Reason) {
+// have tasktype.ReasonDrainTimeout to end.
+func (m *Machine) leave(s *slot, p *process, why tasktype.Reason) {
 	m.remove(s, p)
 	m.makeRoom(s)
 	p.retire, p.state = why, stopping
-	p.within = m.drainTimeout
-	if why == HardLimit && p.within < 0 {
+	p.within = m.DrainTimeout
+	if why == tasktype.ReasonHardLimit && p.within < 0 {
 		p.within = stuckTimeout
 	}
 	p.deadline = m.now.Add(confirmWithin)
@@ -107,30 +108,30 @@ func (m *machine) leave(s *slot, p *process, why Reason) {
 		p.drainBy = m.now.Add(p.within + confirmWithin)
 	}
 	s.retiring = append(s.retiring, p)
-	m.emit(EventDraining, p, why, "")
+	m.emit(tasktype.EventDraining, p, why, "")
 }
 
 // makeRoom caps the generations of an index that live at once: when limits are shorter than drains,
 // the oldest has to go.
-func (m *machine) makeRoom(s *slot) {
+func (m *Machine) makeRoom(s *slot) {
 	live := 0
 	for _, p := range s.retiring {
-		if p.killed == Unknown {
+		if p.killed == "" {
 			live++
 		}
 	}
 	if live < 2 {
 		return
 	}
-	i := slices.IndexFunc(s.retiring, func(p *process) bool { return p.killed == Unknown })
-	why := DrainTimeout
-	if s.retiring[i].retire == HardLimit {
-		why = HardLimit
+	i := slices.IndexFunc(s.retiring, func(p *process) bool { return p.killed == "" })
+	why := tasktype.ReasonDrainTimeout
+	if s.retiring[i].retire == tasktype.ReasonHardLimit {
+		why = tasktype.ReasonHardLimit
 	}
 	m.kill(s.retiring[i], why)
 }
 
-func (m *machine) stopped(s *slot, p *process) {
+func (m *Machine) stopped(s *slot, p *process) {
 	if p.state != stopping {
 		return
 	}
@@ -139,18 +140,18 @@ func (m *machine) stopped(s *slot, p *process) {
 }
 
 // leaves: the process drains by itself, because somebody sent it a signal.
-func (m *machine) leaves(s *slot, p *process) {
-	if p.retire != Unknown || p.state == booting {
+func (m *Machine) leaves(s *slot, p *process) {
+	if p.retire != "" || p.state == booting {
 		return
 	}
-	m.leave(s, p, Drained)
-	m.succeed(s, Drained)
+	m.leave(s, p, tasktype.ReasonDrained)
+	m.succeed(s, tasktype.ReasonDrained)
 }
 
 // setAside drains a process that serves no longer as it should and spawns its successor at once,
 // whatever else is being replaced.
-func (m *machine) setAside(s *slot, p *process, why Reason) {
-	if p.retire != Unknown || !p.told {
+func (m *Machine) setAside(s *slot, p *process, why tasktype.Reason) {
+	if p.retire != "" || !p.told {
 		return
 	}
 	m.retire(s, p, why, false)
@@ -159,22 +160,22 @@ func (m *machine) setAside(s *slot, p *process, why Reason) {
 
 // hardLimit: a task of p does not stop. Its neighbours get the time of a drain, bounded even where
 // drains are not, then the process is killed.
-func (m *machine) hardLimit(s *slot, p *process) {
-	m.setAside(s, p, HardLimit)
+func (m *Machine) hardLimit(s *slot, p *process) {
+	m.setAside(s, p, tasktype.ReasonHardLimit)
 	if p.within >= 0 {
 		return
 	}
-	p.retire, p.within = HardLimit, stuckTimeout
+	p.retire, p.within = tasktype.ReasonHardLimit, stuckTimeout
 	p.drainBy = m.now.Add(stuckTimeout + confirmWithin)
 	if p.state == draining {
 		p.deadline = p.drainBy
 	}
-	m.do(send{p.key, control.Message{Kind: control.KindDrain, Within: p.within, End: m.phase == ending}})
+	m.do(Send{p.Key, control.Message{Kind: control.KindDrain, Within: p.within, End: m.phase == ending}})
 }
 
 // succeed makes the successor of a process that just left due now, unless one is on its way, or has
 // just failed to boot.
-func (m *machine) succeed(s *slot, why Reason) {
+func (m *Machine) succeed(s *slot, why tasktype.Reason) {
 	if s.next == nil && s.serving == nil {
 		s.why = why
 		if s.due.Before(m.now) {
@@ -185,18 +186,18 @@ func (m *machine) succeed(s *slot, why Reason) {
 	m.handOver(s)
 }
 
-func (m *machine) suspect(s *slot, p *process, text string) {
-	if p.retire != Unknown || !p.told {
+func (m *Machine) suspect(s *slot, p *process, text string) {
+	if p.retire != "" || !p.told {
 		return
 	}
-	m.retire(s, p, Suspect, false)
-	m.fail(s, Suspect, text)
+	m.retire(s, p, tasktype.ReasonSuspect, false)
+	m.fail(s, tasktype.ReasonSuspect, text)
 	m.handOver(s)
 }
 
 // wishes notes that p wants a successor. It serves until that one is ready.
-func (m *machine) wishes(s *slot, p *process, why Reason) {
-	if p != s.serving || s.wish != Unknown || s.next != nil || m.phase == ending {
+func (m *Machine) wishes(s *slot, p *process, why tasktype.Reason) {
+	if p != s.serving || s.wish != "" || s.next != nil || m.phase == ending {
 		return
 	}
 	m.asked++
@@ -204,21 +205,21 @@ func (m *machine) wishes(s *slot, p *process, why Reason) {
 }
 
 // forgetWish drops the wish of a process that is gone. What a reload wants stays.
-func (m *machine) forgetWish(s *slot) {
-	if s.wish == Reloaded {
-		s.why = Reloaded
+func (m *Machine) forgetWish(s *slot) {
+	if s.wish == tasktype.ReasonReloaded {
+		s.why = tasktype.ReasonReloaded
 		return
 	}
-	s.wish = Unknown
+	s.wish = ""
 }
 
 // gone decides what follows the end of a process that is no longer in its slot.
-func (m *machine) gone(s *slot, p *process, why Reason, words string) {
-	if p.retire != Unknown || m.phase == ending {
+func (m *Machine) gone(s *slot, p *process, why tasktype.Reason, words string) {
+	if p.retire != "" || m.phase == ending {
 		m.handOver(s)
 		return
 	}
-	if p.killed == ReloadAborted || p.killed == SocketLost {
+	if p.killed == tasktype.ReasonReloadAborted || p.killed == tasktype.ReasonSocketLost {
 		if s.serving == nil && s.next == nil {
 			s.why, s.due = p.killed, m.now
 			m.forgetWish(s)
@@ -227,14 +228,14 @@ func (m *machine) gone(s *slot, p *process, why Reason, words string) {
 	}
 	m.fail(s, why, words)
 	if m.reload != nil && m.reload.build == p.build && !p.confirmed {
-		m.reloadFailed(fmt.Errorf("worker %d of the new program (pid %d) did not boot: %s", p.index, p.pid, words))
+		m.reloadFailed(fmt.Errorf("worker %d of the new program (pid %d) did not boot: %s", p.Index, p.pid, words))
 	}
 	m.handOver(s)
 }
 
 // fail counts a failure of the index. If nothing serves and nothing is on its way, a restart is due
 // after the backoff; if the old worker still serves, the wish for its replacement waits as long.
-func (m *machine) fail(s *slot, why Reason, words string) {
+func (m *Machine) fail(s *slot, why tasktype.Reason, words string) {
 	delay := s.failures.add(m.now, m.random())
 	s.restarts++
 	s.recoverAt = time.Time{}
@@ -248,15 +249,15 @@ func (m *machine) fail(s *slot, why Reason, words string) {
 	}
 	degrades := !s.degraded && s.failures.count >= degradedAt-0.5
 	s.degraded = s.degraded || degrades
-	m.do(show{s.index, s.degraded, s.restarts})
+	m.do(Show{s.index, s.degraded, s.restarts})
 	if degrades {
 		text := fmt.Sprintf("%d failures in a row, next start in %s, the last: %s", int(s.failures.count+0.5), delay.Round(time.Millisecond), words)
-		m.do(emit{Event{Kind: EventDegraded, Reason: why, Index: s.index, Text: text}})
+		m.do(Emit{tasktype.Event{Kind: tasktype.EventDegraded, Reason: why, Worker: tasktype.Worker{Index: s.index}, Text: text}})
 	}
 }
 
 // pump starts what is due and may start.
-func (m *machine) pump() {
+func (m *Machine) pump() {
 	if m.phase != starting && m.phase != running {
 		return
 	}
@@ -265,7 +266,7 @@ func (m *machine) pump() {
 	m.wishReload()
 	for i := range m.slots {
 		s := &m.slots[i]
-		if s.serving != nil && s.serving.wants != Unknown {
+		if s.serving != nil && s.serving.wants != "" {
 			m.wishes(s, s.serving, s.serving.wants)
 		}
 		if s.serving == nil && s.next == nil && !s.due.IsZero() && !m.now.Before(s.due) {
@@ -275,9 +276,9 @@ func (m *machine) pump() {
 		if s.planned {
 			planned++
 		}
-		wishes = wishes || s.wish != Unknown
+		wishes = wishes || s.wish != ""
 	}
-	for ; wishes && planned < m.maxReplacing && m.phase == running; planned++ {
+	for ; wishes && planned < m.MaxReplacing && m.phase == running; planned++ {
 		s := m.oldestWish()
 		if s == nil {
 			return
@@ -289,11 +290,11 @@ func (m *machine) pump() {
 
 // oldestWish returns the slot whose planned replacement may start next. One that still drains an
 // earlier generation lets the others go first.
-func (m *machine) oldestWish() *slot {
+func (m *Machine) oldestWish() *slot {
 	var oldest *slot
 	for i := range m.slots {
 		s := &m.slots[i]
-		able := s.wish != Unknown && s.next == nil && s.serving != nil && s.serving.confirmed && len(s.retiring) == 0 && !m.now.Before(s.due)
+		able := s.wish != "" && s.next == nil && s.serving != nil && s.serving.confirmed && len(s.retiring) == 0 && !m.now.Before(s.due)
 		if able && (oldest == nil || s.asked < oldest.asked) {
 			oldest = s
 		}

@@ -1,6 +1,10 @@
-package supervisor
+package lifecycle
 
-import "time"
+import (
+	"time"
+
+	"github.com/taskd-go/task/tasktype"
+)
 
 // A slot is one worker index.
 type slot struct {
@@ -10,10 +14,10 @@ type slot struct {
 	serving  *process
 	retiring []*process
 
-	why Reason    // for the next spawn
-	due time.Time // of the next spawn, or the earliest time of a planned one; zero: none is due
+	why tasktype.Reason // for the next spawn
+	due time.Time       // of the next spawn, or the earliest time of a planned one; zero: none is due
 
-	wish    Reason // a replacement while serving goes on
+	wish    tasktype.Reason // a replacement while serving goes on
 	asked   uint64
 	planned bool // next counts against maxReplacing
 
@@ -46,22 +50,24 @@ const (
 
 // A process is one worker process, from the wish to spawn it to its exit.
 type process struct {
-	key
+	Key
 	pid       int // 0: not spawned yet
 	build     int
 	state     state
-	why       Reason // it was started
-	retire    Reason // it is to go; Unknown: it is not
-	wants     Reason // to be recycled, which it says once; Unknown: it does not
-	killed    Reason // we killed it
-	words     string // its own last ones, or ours about it
-	told      bool   // to accept
-	confirmed bool   // that it accepts
-	current   bool   // clients choose it
+	why       tasktype.Reason // it was started
+	retire    tasktype.Reason // it is to go; "": it is not
+	wants     tasktype.Reason // to be recycled, which it says once; "": it does not
+	killed    tasktype.Reason // we killed it
+	words     string          // its own last ones, or ours about it
+	told      bool            // to accept
+	confirmed bool            // that it accepts
+	current   bool            // clients choose it
 	deadline  time.Time
 	within    time.Duration // of its drain
 	drainBy   time.Time
 }
+
+func (p *process) worker() tasktype.Worker { return tasktype.Worker{Index: p.Index, PID: p.pid} }
 
 // mayAccept says whether p may still take connections off its listener.
 func (p *process) mayAccept() bool { return p.told && p.state != draining }

@@ -1,4 +1,4 @@
-package supervisor
+package lifecycle
 
 import (
 	"errors"
@@ -6,14 +6,15 @@ import (
 	"time"
 
 	"github.com/taskd-go/task/internal/control"
+	"github.com/taskd-go/task/tasktype"
 )
 
 // exit ends a process; it is gone from the world before anything else happens.
-func (w *world) exit(p *imagined, e exit) {
-	e.known, p.stopped, p.gone = true, true, true
-	w.step(exited{p.key, e})
+func (w *world) exit(p *imagined, e Exit) {
+	e.Known, p.stopped, p.gone = true, true, true
+	w.step(Exited{p.Key, e})
 	if w.err == nil && (!p.finished || p.exits != 1) {
-		w.fail("%v exited: finished %v, %d events", p.key, p.finished, p.exits)
+		w.fail("%v exited: finished %v, %d events", p.Key, p.finished, p.exits)
 	}
 	w.remove(p)
 }
@@ -39,17 +40,17 @@ func (w *world) act() {
 		w.build++
 		w.reload = w.build
 		clear(w.streak) // the new code may be tried at once
-		w.step(reloadWanted{w.build})
+		w.step(ReloadWanted{w.build})
 	case n == 37 && w.reload != 0:
-		w.step(reloadCancelled{w.reload, errors.New("cancelled")})
+		w.step(ReloadCancelled{w.reload, errors.New("cancelled")})
 	case n == 38:
-		w.step(socketGone{w.rand.IntN(w.limits.workers)})
+		w.step(SocketGone{w.rand.IntN(w.limits.Workers)})
 	}
 }
 
 // pass lets the time come that the machine waits for, or some of it.
 func (w *world) pass() {
-	at := w.m.wake()
+	at := w.m.Wake()
 	if at.IsZero() {
 		w.now = w.now.Add(time.Second)
 		return
@@ -61,7 +62,7 @@ func (w *world) pass() {
 	if at.After(w.now) {
 		w.now = at
 	}
-	w.step(tick{})
+	w.step(Tick{})
 }
 
 // live lets one process do one thing that it can do.
@@ -70,18 +71,18 @@ func (w *world) live(p *imagined) {
 	switch {
 	case !p.up && chance < 5:
 		p.gone = true
-		w.step(spawnFailed{p.key, errors.New("no more processes")})
+		w.step(SpawnFailed{p.Key, errors.New("no more processes")})
 		w.remove(p)
 	case !p.up:
 		p.up = true
-		w.step(spawned{p.key, int(p.generation)})
+		w.step(Spawned{p.Key, int(p.Generation)})
 	case p.killed:
-		w.exit(p, exit{signal: 9})
+		w.exit(p, Exit{Signal: 9})
 	case chance < 3 && !w.doors: // at the end nobody dies by chance: the machine has to see to it
-		w.exit(p, exit{signal: w.rand.IntN(2) * 11, code: 1})
+		w.exit(p, Exit{Signal: w.rand.IntN(2) * 11, Code: 1})
 	case chance < 4 && !p.closed && !w.doors:
 		p.closed = true
-		w.step(channelClosed{p.key})
+		w.step(ChannelClosed{p.Key})
 	case p.closed:
 	case !p.ready:
 		w.boot(p, chance)
@@ -92,7 +93,7 @@ func (w *world) live(p *imagined) {
 		p.stopped = true
 		w.say(p, control.Message{Kind: control.KindStopped})
 	case p.stopped && !p.stuck && chance < 50:
-		w.exit(p, exit{code: w.rand.IntN(10) / 9})
+		w.exit(p, Exit{Code: w.rand.IntN(10) / 9})
 	case p.told && !p.drains:
 		w.wish(p, chance)
 	}
@@ -102,7 +103,7 @@ func (w *world) boot(p *imagined, chance int) {
 	switch {
 	case chance < 10 && !w.doors:
 		w.say(p, control.Message{Kind: control.KindBootError, Text: "no"})
-		w.exit(p, exit{code: 1})
+		w.exit(p, Exit{Code: 1})
 	case chance < 12:
 		w.say(p, control.Message{Kind: control.KindReady}) // without its task
 	case chance < 80:
@@ -114,7 +115,7 @@ func (w *world) boot(p *imagined, chance int) {
 func (w *world) wish(p *imagined, chance int) {
 	switch {
 	case chance < 20:
-		w.say(p, control.Message{Kind: control.KindRecycle, Reason: "max_age"})
+		w.say(p, control.Message{Kind: control.KindRecycle, Reason: string(tasktype.ReasonRecycledAge)})
 	case chance < 24:
 		p.drains, p.retires = true, true
 		w.say(p, control.Message{Kind: control.KindDraining, Reason: "signal"})
@@ -125,4 +126,4 @@ func (w *world) wish(p *imagined, chance int) {
 	}
 }
 
-func (w *world) say(p *imagined, m control.Message) { w.step(received{key: p.key, Message: m}) }
+func (w *world) say(p *imagined, m control.Message) { w.step(Received{Key: p.Key, Message: m}) }
