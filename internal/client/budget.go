@@ -8,13 +8,12 @@ import (
 	"github.com/taskd-go/task/internal/sys"
 )
 
-// A budget is the one limit of a call's whole delivery: encoding, choosing,
-// connecting, sending and waiting.
+// A budget limits the whole delivery of a call: encoding, choosing, connecting, sending and waiting.
 type budget struct {
 	ctx       context.Context
-	deadline  int64 // sys.Now's clock; never: none
-	ofContext bool  // the deadline is ctx's own
-	waitUntil int64 // how long the call waits for a slot; 0: not at all
+	deadline  int64 // on the clock of sys.Now; never: none
+	ofContext bool  // the deadline is that of ctx
+	waitUntil int64 // when the call stops waiting for a slot; 0: it does not wait
 	cut       <-chan struct{}
 }
 
@@ -34,7 +33,7 @@ func (c *Client) budget(ctx context.Context, call *Call) budget {
 	return b
 }
 
-// after returns the time in d; what lies beyond the clock's end is never.
+// after returns the time d from now, or never if the clock cannot express it.
 func after(d time.Duration) int64 {
 	now := sys.Now()
 	if int64(d) > never-now {
@@ -43,7 +42,7 @@ func after(d time.Duration) int64 {
 	return now + int64(d)
 }
 
-// expire is the deadline as a package carries it.
+// expire returns the deadline as a package carries it.
 func (b *budget) expire() int64 {
 	if b.deadline == never {
 		return 0
@@ -51,7 +50,7 @@ func (b *budget) expire() int64 {
 	return b.deadline
 }
 
-// left returns how much is left until the deadline: at most until, when that is earlier.
+// left returns the time until the deadline or until, whichever is earlier.
 func (b *budget) left(until int64) time.Duration {
 	until = min(until, b.deadline)
 	if until == never {
@@ -60,7 +59,7 @@ func (b *budget) left(until int64) time.Duration {
 	return time.Duration(until - sys.Now())
 }
 
-// ended returns why the call must end now, or nil.
+// ended returns the reason why the call must end now, or nil.
 func (b *budget) ended() error {
 	if err := b.ctx.Err(); err != nil {
 		return err
@@ -71,18 +70,18 @@ func (b *budget) ended() error {
 	default:
 	}
 	if b.deadline != never && sys.Now() >= b.deadline {
-		return b.late()
+		return b.lateErr()
 	}
 	return nil
 }
 
-// contextEnded says whether the caller's own context has ended, also when its timer has not fired yet.
+// contextEnded reports whether the context has ended, or will as soon as its timer fires.
 func (b *budget) contextEnded() bool {
 	return b.ctx.Err() != nil || b.ofContext && sys.Now() >= b.deadline
 }
 
-// late returns the error of a deadline that has passed.
-func (b *budget) late() error {
+// lateErr returns the error of a deadline that has passed.
+func (b *budget) lateErr() error {
 	if err := b.ctx.Err(); err != nil {
 		return err
 	}
@@ -92,10 +91,10 @@ func (b *budget) late() error {
 	return os.ErrDeadlineExceeded
 }
 
-// pause waits for d, or less when the call must end before.
+// pause waits for d. It returns early if the call must end.
 func (b *budget) pause(d time.Duration) { b.wait(nil, d) }
 
-// await waits until event is closed, or less when the call must end before.
+// await waits until event is closed. It returns early if the call must end.
 func (b *budget) await(event <-chan struct{}) { b.wait(event, never) }
 
 func (b *budget) wait(event <-chan struct{}, d time.Duration) {

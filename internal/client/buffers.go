@@ -7,18 +7,18 @@ import (
 	"github.com/taskd-go/task/internal/codec"
 )
 
-// keepBelow is the size, in bytes, up to which a frame's memory is always kept.
+// keepBelow is the capacity in bytes up to which a buffer is always kept.
 const keepBelow = 64 << 10
 
-// A frame is one package as it goes out, in memory that is used again.
+// A frame is one package to be written, in reused memory.
 type frame struct {
 	bytes []byte
-	lent  codec.Lent // the caller's large memory, which is not copied
+	lent  codec.Lent // large memory of the caller that is written without a copy
 }
 
 func (f *frame) size() int { return len(f.bytes) + f.lent.Size() }
 
-// write returns how much the connection has taken.
+// write returns how many bytes the connection took.
 func (f *frame) write(conn *net.UnixConn) (int, error) {
 	if f.lent.Size() == 0 {
 		return conn.Write(f.bytes)
@@ -26,7 +26,7 @@ func (f *frame) write(conn *net.UnixConn) (int, error) {
 	return f.lent.WriteTo(conn, f.bytes)
 }
 
-// frames keeps the memory of frames between calls.
+// frames reuses the memory of frames.
 type frames struct{ pool sync.Pool }
 
 func (f *frames) get() *frame {
@@ -36,8 +36,8 @@ func (f *frames) get() *frame {
 	return &frame{bytes: make([]byte, 0, 512)}
 }
 
-// put takes b back. Large memory is dropped as soon as a small call has used
-// it, so that one large call does not pin its memory for ever.
+// put takes b back. It drops large memory after the first small call that used it, so that one large
+// call does not pin its memory.
 func (f *frames) put(b *frame) {
 	b.lent.Reset()
 	if cap(b.bytes) > keepBelow && cap(b.bytes) > 4*len(b.bytes) {
@@ -47,7 +47,7 @@ func (f *frames) put(b *frame) {
 	f.pool.Put(b)
 }
 
-// waiters keeps waiters between calls.
+// waiters reuses waiters.
 type waiters struct{ pool sync.Pool }
 
 func (p *waiters) get() *waiter {
@@ -57,7 +57,7 @@ func (p *waiters) get() *waiter {
 	return &waiter{done: make(chan struct{}, 1)}
 }
 
-// put takes w back, of which nobody else may know any more.
+// put takes w back. Nothing else may refer to w.
 func (p *waiters) put(w *waiter) {
 	*w = waiter{done: w.done}
 	p.pool.Put(w)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/taskd-go/task/internal/codec"
+	"github.com/taskd-go/task/internal/raw"
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/protocol"
 	"github.com/taskd-go/task/sharedstate"
@@ -17,28 +18,30 @@ import (
 type Call struct {
 	Type protocol.Type // Async or Sync
 	Task string
-	// Payload appends the arguments as one msgpack value, but for what it puts into lent, which may be nil. A nil Payload: the task has none.
+	// Payload appends the arguments as one msgpack value. It may put large memory into lent instead of
+	// copying it, unless lent is nil. A nil Payload means no arguments.
 	Payload    func(dst []byte, lent *codec.Lent) ([]byte, error)
 	Meta       map[string]string
 	Soft, Hard time.Duration // time limits of this call; 0: none
-	Deadline   int64         // absolute, sys.Now's clock; <= 0: none
-	Wait       time.Duration // > 0: wait that long for a slot
-	Cancel     bool          // the task ends with its caller
+	Deadline   int64         // absolute, on the clock of sys.Now; <= 0: none
+	Wait       time.Duration // how long to wait for a slot; <= 0: not at all
+	Cancel     bool          // the task ends when its caller no longer waits
 }
 
-// A Reply is a call's success. Data is raw msgpack in memory of its own; nil: nil.
+// A Reply is the answer to a call that succeeded. Data is raw msgpack that the caller owns; a nil Data
+// means nil.
 type Reply struct {
 	Data   []byte
 	TaskID uint64
 	Index  int
 }
 
-// maxDetours is how many workers may turn out to be unreachable before a call gives up.
-const maxDetours = 16
+// maxUnreachable is how many workers a call may find unreachable before it fails.
+const maxUnreachable = 16
 
-// Do delivers once and waits for the result (Sync) or the acceptance (Async).
-// The end of ctx ends the call as the deadline does. A call whose package may have
-// been written is never sent again, but for one that asked to wait for a slot and got a worker's own -2.
+// Do delivers call once and waits for the result (Sync) or the acceptance (Async). The end of ctx
+// ends the call, as its deadline does. Do never sends a package again that may have been written,
+// with one exception: a call with a Wait tries another slot when a worker itself answers -2 (busy).
 func (c *Client) Do(ctx context.Context, call *Call) (Reply, *Failure) {
 	if !c.calls.enter() {
 		return Reply{}, closed()
@@ -54,7 +57,8 @@ func (c *Client) Do(ctx context.Context, call *Call) (Reply, *Failure) {
 	return c.deliver(&b, call, fr)
 }
 
-// encode appends the whole frame, but for its id and type and what it puts into lent, or nothing.
+// encode appends the frame of call to dst. The id, the type and the bytes in lent are still missing.
+// If it fails, it returns dst unchanged.
 func (c *Client) encode(dst []byte, lent *codec.Lent, b *budget, call *Call) ([]byte, *Failure) {
 	p := protocol.Package{
 		Type: call.Type, Expire: b.expire(), Task: []byte(call.Task),
@@ -67,7 +71,7 @@ func (c *Client) encode(dst []byte, lent *codec.Lent, b *budget, call *Call) ([]
 	}
 	bytes := protocol.AppendHead(protocol.BeginFrame(dst), &p)
 	if call.Payload == nil {
-		bytes = append(bytes, msgpackNil)
+		bytes = append(bytes, raw.CodeNil)
 	} else {
 		encoded, err := call.Payload(bytes, lent)
 		if err != nil {
@@ -85,62 +89,62 @@ func (c *Client) encode(dst []byte, lent *codec.Lent, b *budget, call *Call) ([]
 	return bytes, nil
 }
 
-const msgpackNil = 0xc0
-
-// A verdict says how a call goes on after one attempt.
-type verdict int
+// An outcome says how a call continues after one attempt.
+type outcome int
 
 const (
-	settled   verdict = iota // it has its answer or its failure
-	elsewhere                // nothing was written: another worker may have it
-	busy                     // the worker's own -2: it may wait for another slot
+	final     outcome = iota // the call has its answer or its failure
+	elsewhere                // nothing was written: the call may go to another worker
+	busy                     // the worker answered -2: the call may wait for another slot
 )
 
-// deliver chooses workers until one has taken the package.
+// deliver chooses workers until one takes the package.
 func (c *Client) deliver(b *budget, call *Call, fr *frame) (Reply, *Failure) {
-	var missed []sharedstate.Row // picks of workers that were out of reach: they are kept, so that others come first
+	// The picks of unreachable workers are kept until the call ends: the chooser prefers the others.
+	var unreachable []sharedstate.Row
 	var unreached *Failure
 	for {
 		row, f := c.choose(b)
 		if f != nil {
-			return c.give(Reply{}, tellMore(f, unreached), missed)
+			c.returnPicks(unreachable)
+			return Reply{}, preferUnreached(f, unreached)
 		}
-		reply, f, v := c.send(b, call, fr, row)
+		reply, f, o := c.send(b, call, fr, row)
 		switch {
-		case v == elsewhere && len(missed) < maxDetours:
-			missed = append(missed, row)
+		case o == elsewhere && len(unreachable) < maxUnreachable:
+			unreachable = append(unreachable, row)
 			if f.Err != nil {
 				unreached = f
 			}
-		case v == busy && b.left(b.waitUntil) > 0 && !c.calls.closed():
+		case o == busy && b.left(b.waitUntil) > 0 && !c.calls.closed():
 			c.chooser.Done(row)
 		default:
 			c.chooser.Done(row)
-			return c.give(reply, f, missed)
+			c.returnPicks(unreachable)
+			return reply, f
 		}
 	}
 }
 
-// tellMore prefers, to the failure that no other worker is free, the one of the worker that the call could not reach.
-func tellMore(f, unreached *Failure) *Failure {
+// preferUnreached returns the failure of the worker that the call could not reach, if f only says
+// that no other worker is free.
+func preferUnreached(f, unreached *Failure) *Failure {
 	if unreached != nil && f.Status == protocol.StatusBusy && !errors.Is(f, ErrClosed) {
 		return unreached
 	}
 	return f
 }
 
-// give hands the outcome out once the picks of unreachable workers are given back.
-func (c *Client) give(r Reply, f *Failure, missed []sharedstate.Row) (Reply, *Failure) {
-	for _, row := range missed {
+func (c *Client) returnPicks(rows []sharedstate.Row) {
+	for _, row := range rows {
 		c.chooser.Done(row)
 	}
-	return r, f
 }
 
-// choose picks a worker, or waits for one as long as the call asks for.
+// choose picks a worker. It waits for one as long as the call allows.
 func (c *Client) choose(b *budget) (sharedstate.Row, *Failure) {
 	if err := b.ended(); err != nil {
-		return sharedstate.Row{}, outOfTime(err, nothing, nil)
+		return sharedstate.Row{}, outOfTime(err, sentNothing, nil)
 	}
 	if !c.table.Closed() && !c.calls.closed() {
 		if row, ok := c.pick(b); ok {
@@ -148,7 +152,7 @@ func (c *Client) choose(b *budget) (sharedstate.Row, *Failure) {
 		}
 	}
 	if b.contextEnded() {
-		return sharedstate.Row{}, outOfTime(b.late(), nothing, nil)
+		return sharedstate.Row{}, outOfTime(b.lateErr(), sentNothing, nil)
 	}
 	if c.table.Closed() || c.calls.closed() {
 		return sharedstate.Row{}, closed()
@@ -165,14 +169,14 @@ func (c *Client) pick(b *budget) (sharedstate.Row, bool) {
 		return sharedstate.Row{}, false
 	}
 	row, ok := c.chooser.PickWait(b.ctx, d)
-	if ok && b.ctx.Err() != nil { // the slot came free because this context ended, too
+	if ok && b.ctx.Err() != nil { // the end of ctx may be what freed the slot
 		c.chooser.Done(row)
 		return sharedstate.Row{}, false
 	}
 	return row, ok
 }
 
-// noSlot says why no worker could be chosen.
+// noSlot returns the failure of a call for which no worker could be chosen.
 func (c *Client) noSlot(b *budget) *Failure {
 	accepting := 0
 	for i := range c.table.Workers() {
@@ -186,41 +190,41 @@ func (c *Client) noSlot(b *budget) *Failure {
 	if b.waitUntil > 0 {
 		f.Message += ", and no slot became free in time"
 		if sys.Now() >= b.deadline {
-			f.Err = b.late()
+			f.Err = b.lateErr()
 		}
 	}
 	return f
 }
 
-// ownCalls is up to how many calls in flight to a worker each has a connection
-// of its own, which costs the least time; more share one, which costs the least work.
-const ownCalls = 2
+// exclusiveCalls is the number of calls in flight to one worker that have a connection each, which
+// has the lowest latency. Further calls share one connection, which costs the least CPU time.
+const exclusiveCalls = 2
 
-// largeFrame is from how many bytes on a frame has a connection of its own, so that it holds up no other. It is no
-// more than codec.Large: a shared connection does not write what is lent.
+// largeFrame is the size in bytes from which a frame has an exclusive connection, so that it delays
+// no other call. It must not exceed codec.Large, because a shared connection cannot write lent memory.
 const largeFrame = codec.Large
 
-// send makes one attempt at the worker of row.
-func (c *Client) send(b *budget, call *Call, fr *frame, row sharedstate.Row) (Reply, *Failure, verdict) {
-	if call.Cancel || fr.size() >= largeFrame || c.chooser.InFlight(row) <= ownCalls {
-		return c.sendAlone(b, call, fr, row)
+// send tries once to deliver the package to the worker of row.
+func (c *Client) send(b *budget, call *Call, fr *frame, row sharedstate.Row) (Reply, *Failure, outcome) {
+	if call.Cancel || fr.size() >= largeFrame || c.chooser.InFlight(row) <= exclusiveCalls {
+		return c.sendExclusive(b, call, fr, row)
 	}
 	for {
-		s, f, v := c.sharedTo(b, row)
+		s, f, o := c.sharedTo(b, row)
 		switch {
 		case f != nil:
-			return Reply{}, f, v
+			return Reply{}, f, o
 		case len(fr.bytes) > s.MaxPackageSize:
-			return c.sendAlone(b, call, fr, row)
+			return c.sendExclusive(b, call, fr, row)
 		}
 		if w := c.waiters.get(); s.submit(w.fill(b, call, fr.bytes)) {
 			return c.await(b, w, s)
 		}
-		c.peers[s.Index].leave(s)
+		c.conns[s.Index].dropShared(s)
 	}
 }
 
-// fill readies w for a submit.
+// fill prepares w for submit.
 func (w *waiter) fill(b *budget, call *Call, frame []byte) *waiter {
 	protocol.SetType(frame, call.Type)
 	w.frame, w.deadline = frame, b.deadline
@@ -228,8 +232,8 @@ func (w *waiter) fill(b *budget, call *Call, frame []byte) *waiter {
 }
 
 // await waits for the answer of a call on a shared connection.
-func (c *Client) await(b *budget, w *waiter, s *shared) (Reply, *Failure, verdict) {
-	if ended := b.ctx.Done(); ended == nil { // a select costs more
+func (c *Client) await(b *budget, w *waiter, s *shared) (Reply, *Failure, outcome) {
+	if ended := b.ctx.Done(); ended == nil { // cheaper than a select
 		<-w.done
 	} else {
 		select {
@@ -240,13 +244,13 @@ func (c *Client) await(b *budget, w *waiter, s *shared) (Reply, *Failure, verdic
 			}
 		}
 	}
-	reply, f, v := c.outcome(b, w)
+	reply, f, o := c.resultOf(b, w)
 	c.waiters.put(w)
-	return reply, f, v
+	return reply, f, o
 }
 
-// outcome turns what came of w into the call's.
-func (c *Client) outcome(b *budget, w *waiter) (Reply, *Failure, verdict) {
+// resultOf returns the result of the call that w waited for.
+func (c *Client) resultOf(b *budget, w *waiter) (Reply, *Failure, outcome) {
 	if w.lost != nil {
 		return c.unanswered(b, w.link, w.lost.evidence, w.lost.err)
 	}

@@ -15,55 +15,54 @@ import (
 // ErrClosed is the cause of a call's failure after the pool has closed.
 var ErrClosed = errors.New("the pool is closed")
 
-// Config says which pool a Client calls.
+// Config describes the pool that a Client calls.
 type Config struct {
 	Table          *sharedstate.Table
 	SocketPath     func(index int) string
 	MaxPackageSize int // bytes of a whole frame; 0: protocol.DefaultPackageSize
-	// Describe says how a worker ended, for messages ("killed by signal 9 (SIGKILL)"); nil: no word of it.
+	// Describe returns how a worker ended, for messages ("killed by signal 9 (SIGKILL)"). It may be nil.
 	Describe func(sharedstate.End) string
 }
 
-// A Client has the connections to all workers of one pool. Methods are safe
-// for concurrent use.
+// A Client holds the connections to all workers of one pool. Its methods are safe for concurrent use.
 type Client struct {
 	cfg        Config
 	table      *sharedstate.Table
 	chooser    *sharedstate.Chooser
-	peers      []peer // by worker index
+	conns      []workerConns // by worker index
 	calls      gate
 	frames     frames
 	waiters    waiters
-	background sync.WaitGroup // goroutines that read and write for several calls
-	sweeper    *sweeper
-	serial     atomic.Uint32 // of the newest connection
-	cut        chan struct{} // closed when calls in flight are no longer waited for
+	background sync.WaitGroup // goroutines that serve several calls
+	deadlines  *deadlineTimer
+	serial     atomic.Uint32 // the high half of the newest connection's ids
+	cut        chan struct{} // closed when Close no longer waits for calls in flight
 	cutOnce    sync.Once
 }
 
-// New returns a Client of the pool whose table cfg names. It opens no connection.
-// The table must stay mapped until Close has returned.
+// New returns a Client of the pool that cfg describes. It opens no connection. The table must stay
+// mapped until Close has returned.
 func New(cfg Config) *Client {
 	if cfg.MaxPackageSize == 0 {
 		cfg.MaxPackageSize = protocol.DefaultPackageSize
 	}
 	c := &Client{
-		cfg:     cfg,
-		table:   cfg.Table,
-		chooser: sharedstate.NewChooser(cfg.Table),
-		peers:   make([]peer, cfg.Table.Workers()),
-		calls:   gate{empty: make(chan struct{})},
-		sweeper: newSweeper(),
-		cut:     make(chan struct{}),
+		cfg:       cfg,
+		table:     cfg.Table,
+		chooser:   sharedstate.NewChooser(cfg.Table),
+		conns:     make([]workerConns, cfg.Table.Workers()),
+		calls:     gate{empty: make(chan struct{})},
+		deadlines: newDeadlineTimer(),
+		cut:       make(chan struct{}),
 	}
 	c.serial.Store(rand.Uint32())
 	return c
 }
 
-// Close ends the connections. New calls fail with ErrClosed, so do those that
-// wait for a slot. Calls in flight end with their answer until ctx is done,
-// then as lost, with ErrClosed as their cause; Close says so with an error that
-// wraps ctx's. When it returns, no call is left and the table is no longer used. It may be called more than once.
+// Close waits for the calls in flight and closes the connections. New calls and calls that wait for
+// a slot fail with ErrClosed. When ctx ends, the calls that are still in flight fail as lost, with
+// ErrClosed as their cause, and Close returns an error that wraps ctx's. When Close returns, no call
+// is left and the table is no longer used. Close may be called more than once.
 func (c *Client) Close(ctx context.Context) error {
 	c.calls.close()
 	c.chooser.Close()
@@ -78,17 +77,17 @@ func (c *Client) Close(ctx context.Context) error {
 		}
 	}
 	c.cutOnce.Do(func() { close(c.cut) })
-	c.sweeper.close()
+	c.deadlines.close()
 	<-c.calls.empty
 	c.background.Wait()
 	return err
 }
 
-// A gate counts the calls that are inside, and lets none in once it is closed.
+// A gate counts the calls that are inside. A closed gate lets no call in.
 type gate struct {
-	state atomic.Int64 // calls inside, plus gateClosed
+	state atomic.Int64 // calls inside, plus gateClosed once it is closed
 	once  sync.Once
-	empty chan struct{} // closed when the gate is, and nobody is inside
+	empty chan struct{} // closed when the gate is closed and no call is inside
 }
 
 const gateClosed = -1 << 62

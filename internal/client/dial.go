@@ -13,28 +13,28 @@ import (
 	"github.com/taskd-go/task/sharedstate"
 )
 
-// A link is one connection to one worker process, which has greeted.
+// A link is a connection to a worker process that has sent its greeting.
 type link struct {
 	protocol.Greeting
 	conn   *net.UnixConn
 	reader *protocol.Reader
-	row    sharedstate.Row // of the process that greeted
-	id     uint64          // the last one used; the high half is the connection's own
-	// A notice has come: lastRead is what the worker read last here.
+	row    sharedstate.Row // of that process
+	id     uint64          // the last one used; the high half identifies the connection
+	// noticed: the worker has announced its drain, and lastRead is the last id that it read here.
 	noticed  bool
 	lastRead uint64
 }
 
-// nextID returns an id greater than all before.
+// nextID returns an id that is greater than all earlier ones.
 func (l *link) nextID() uint64 {
 	l.id++
 	return l.id
 }
 
-// usedUp says whether another n ids would run into the connection's own half.
+// usedUp reports whether n more ids would overflow into the high half.
 func (l *link) usedUp(n int) bool { return uint64(uint32(l.id))+uint64(n) > math.MaxUint32 }
 
-// read returns the next response that is no greeting.
+// read returns the next response that is not a greeting.
 func (l *link) read() (r protocol.Response, owned bool, err error) {
 	for {
 		body, owned, err := l.reader.Next()
@@ -58,65 +58,66 @@ func endOf(err error) ending {
 	return broken
 }
 
-// A target is the process that a row belonged to when it was chosen.
+// A target is the process that owned the row when the row was chosen.
 type target struct {
 	row        sharedstate.Row
 	index      int
 	generation uint64
 }
 
-// usable says whether calls to the target's index still go to it.
+// usable reports whether the target still serves its index.
 func (c *Client) usable(to target) bool {
 	now, ok := c.table.Current(to.index)
 	return ok && now == to.row && to.row.Generation() == to.generation && to.row.Accepting()
 }
 
-// How long to wait between two looks: at a full backlog, and at the row while a greeting is awaited.
+// The interval of polling doubles from minPoll to maxPoll. What is polled is a full backlog, and the
+// row during the wait for a greeting.
 const (
-	firstLook = time.Millisecond
-	lastLook  = 100 * time.Millisecond
+	minPoll = time.Millisecond
+	maxPoll = 100 * time.Millisecond
 )
 
-// dial connects to the worker of row and reads its greeting, before which
-// nothing is written: the backlog outlives a worker, so only the greeting says who
-// will serve. A worker that ends or stops accepting meanwhile is left for another one.
-func (c *Client) dial(b *budget, row sharedstate.Row) (*link, *Failure, verdict) {
+// dial connects to the worker of row and reads its greeting. Nothing is written before that: the
+// backlog outlives a worker, so only the greeting says which process will serve the connection. If the
+// worker ends or stops accepting meanwhile, the outcome is elsewhere.
+func (c *Client) dial(b *budget, row sharedstate.Row) (*link, *Failure, outcome) {
 	to := target{row, row.Index(), row.Generation()}
-	if f, v := c.stillWanted(b, to); f != nil {
-		return nil, f, v
+	if f, o := c.checkTarget(b, to); f != nil {
+		return nil, f, o
 	}
-	for look := firstLook; ; look = min(2*look, lastLook) {
-		l, f, v := c.open(b, to)
+	for poll := minPoll; ; poll = min(2*poll, maxPoll) {
+		l, f, o := c.open(b, to)
 		if f != nil {
-			return nil, f, v
+			return nil, f, o
 		}
-		if c.adopt(l, to.index) {
-			return l, nil, settled
+		if c.bind(l, to.index) {
+			return l, nil, final
 		}
-		// The target's predecessor accepts until it hears that it is replaced.
+		// The predecessor of the target accepts until it learns that it is replaced.
 		_ = l.conn.Close()
-		if f, v := c.lookAgain(b, to, look); f != nil {
-			return nil, f, v
+		if f, o := c.pollTarget(b, to, poll); f != nil {
+			return nil, f, o
 		}
 	}
 }
 
 // open makes one connection and waits for its greeting.
-func (c *Client) open(b *budget, to target) (*link, *Failure, verdict) {
-	conn, f, v := c.connect(b, to)
+func (c *Client) open(b *budget, to target) (*link, *Failure, outcome) {
+	conn, f, o := c.connect(b, to)
 	if f != nil {
-		return nil, f, v
+		return nil, f, o
 	}
 	l := &link{conn: conn, reader: protocol.NewReader(conn, c.cfg.MaxPackageSize)}
 	greeted := make(chan error, 1)
 	go func() { greeted <- l.greet() }()
-	timer := time.NewTimer(firstLook)
+	timer := time.NewTimer(minPoll)
 	defer timer.Stop()
-	for look := firstLook; ; {
+	for poll := minPoll; ; {
 		select {
 		case err := <-greeted:
 			if err == nil {
-				return l, nil, settled
+				return l, nil, final
 			}
 			_ = conn.Close()
 			return nil, unreached(to.index, to.row.PID(), err), elsewhere
@@ -124,48 +125,49 @@ func (c *Client) open(b *budget, to target) (*link, *Failure, verdict) {
 		case <-b.ctx.Done():
 		case <-b.cut:
 		}
-		if f, v := c.stillWanted(b, to); f != nil {
+		if f, o := c.checkTarget(b, to); f != nil {
 			_ = conn.Close()
 			<-greeted
-			return nil, f, v
+			return nil, f, o
 		}
-		look = min(2*look, lastLook)
-		timer.Reset(min(look, b.left(never)))
+		poll = min(2*poll, maxPoll)
+		timer.Reset(min(poll, b.left(never)))
 	}
 }
 
-// stillWanted returns why a connection to the target is not to be waited for any longer, or nil.
-func (c *Client) stillWanted(b *budget, to target) (*Failure, verdict) {
+// checkTarget returns a failure if the call must end, or if the target no longer serves its index.
+func (c *Client) checkTarget(b *budget, to target) (*Failure, outcome) {
 	if err := b.ended(); err != nil {
-		f := outOfTime(err, nothing, nil)
+		f := outOfTime(err, sentNothing, nil)
 		f.Index, f.PID = to.index, to.row.PID()
-		return f, settled
+		return f, final
 	}
 	if !c.usable(to) {
 		return unreached(to.index, to.row.PID(), nil), elsewhere
 	}
-	return nil, settled
+	return nil, final
 }
 
-// lookAgain waits a little before the next try.
-func (c *Client) lookAgain(b *budget, to target, look time.Duration) (*Failure, verdict) {
-	b.pause(look)
-	return c.stillWanted(b, to)
+// pollTarget waits for the poll interval, then checks the target.
+func (c *Client) pollTarget(b *budget, to target, poll time.Duration) (*Failure, outcome) {
+	b.pause(poll)
+	return c.checkTarget(b, to)
 }
 
-// connect opens the connection. A full backlog answers at once with EAGAIN: that is neither a time-out nor a dead worker.
-func (c *Client) connect(b *budget, to target) (*net.UnixConn, *Failure, verdict) {
+// connect opens the connection. EAGAIN means that the backlog is full, not that the worker is dead: connect
+// tries again.
+func (c *Client) connect(b *budget, to target) (*net.UnixConn, *Failure, outcome) {
 	addr := &net.UnixAddr{Net: "unix", Name: c.cfg.SocketPath(to.index)}
-	for look := firstLook; ; look = min(2*look, lastLook) {
+	for poll := minPoll; ; poll = min(2*poll, maxPoll) {
 		conn, err := net.DialUnix("unix", nil, addr)
 		if err == nil {
-			return conn, nil, settled
+			return conn, nil, final
 		}
 		if !errors.Is(err, syscall.EAGAIN) {
 			return nil, unreached(to.index, to.row.PID(), err), elsewhere
 		}
-		if f, v := c.lookAgain(b, to, look); f != nil {
-			return nil, f, v
+		if f, o := c.pollTarget(b, to, poll); f != nil {
+			return nil, f, o
 		}
 	}
 }
@@ -182,15 +184,15 @@ func (l *link) greet() error {
 	}
 	g, ok := protocol.ParseGreeting(&r)
 	if !ok {
-		return fmt.Errorf("no greeting but a response with id %d and status %d came first", r.ID, r.Status)
+		return fmt.Errorf("the first response is not a greeting, it has id %d and status %d", r.ID, r.Status)
 	}
 	l.Greeting = g
 	return nil
 }
 
-// adopt ties a greeted link to the row of the process that greeted. It fails when that process is not, or no
-// longer, the one that serves the index.
-func (c *Client) adopt(l *link, index int) bool {
+// bind sets the row of the process that sent the greeting. It returns false if another process serves
+// the index.
+func (c *Client) bind(l *link, index int) bool {
 	row, ok := c.table.Current(index)
 	if !ok || l.Index != index || row.Generation() != l.Generation {
 		return false
@@ -200,7 +202,7 @@ func (c *Client) adopt(l *link, index int) bool {
 	return true
 }
 
-// unreached is the failure of a call to a worker that could not be connected to.
+// unreached returns the failure of a call whose worker could not be reached.
 func unreached(index, pid int, err error) *Failure {
 	f := &Failure{Status: protocol.StatusSockTimeout, Delivery: NotRun, Index: index, PID: pid, Err: err}
 	f.Message = fmt.Sprintf("worker %d (pid %d) stopped serving before it took the package", index, pid)

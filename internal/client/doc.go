@@ -1,14 +1,13 @@
-// Package client carries one process's calls to the workers: it chooses,
-// connects, sends, waits within one budget, and says what a caller may believe
-// after a failure.
+// Package client delivers the calls of one process to the workers of a pool, and reports what a
+// failed call proves.
 //
-// A call goes to the least loaded worker (call.go). While few are in flight to
-// that worker, each has a connection of its own, where its caller writes and reads
-// itself (own.go); more of them share one connection, where frames share writes
-// and answers share reads (shared.go, flush.go). Both begin with the worker's
-// greeting (dial.go) and are kept for later calls (peer.go). One timer watches the
-// deadlines of all (sweep.go). What a failure proves is one function of the
-// evidence (belief.go).
+// A call goes to the least loaded worker (call.go). Up to two calls in flight to a worker have a
+// connection each, which their callers write and read themselves (exclusive.go). Further calls share
+// one connection, where several frames go out in one write and one goroutine reads the answers
+// (shared.go, sharedwrite.go, sharedread.go). Each connection begins with the worker's greeting
+// (dial.go) and is kept for later calls (workerconns.go). One timer serves the deadlines of all calls
+// (deadlines.go). The function evidence.delivery derives from what was observed whether a failed call
+// ran (delivery.go).
 //
-// Locks are taken in this order: a peer's, the sweeper's, a shared connection's.
+// Locks are taken in this order: workerConns, deadlineTimer, shared.
 package client

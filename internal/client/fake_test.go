@@ -24,7 +24,7 @@ import (
 
 const testLimit = 64 << 10 // MaxPackageSize of the fake pools, in bytes
 
-// limit is how long a test waits for what must happen.
+// limit bounds each wait for an event that is certain to come.
 const limit = time.Minute
 
 // A pool is a table, sockets and a client, with fake workers behind them.
@@ -61,13 +61,13 @@ func newPoolOf(t testing.TB, workers, maxRunning, maxPackageSize int) *pool {
 	return p
 }
 
-// crowd makes worker 0 look busy, so that calls to it share a connection.
-func (p *pool) crowd() {
+// loadWorker makes worker 0 look busy, so that calls to it share a connection.
+func (p *pool) loadWorker() {
 	p.t.Helper()
 	if row, _ := p.table.Current(0); !row.Accepting() || p.table.Closed() {
 		return
 	}
-	for range ownCalls {
+	for range exclusiveCalls {
 		row, ok := p.client.chooser.Pick()
 		require.True(p.t, ok)
 		p.t.Cleanup(func() { p.client.chooser.Done(row) })
@@ -84,7 +84,7 @@ func (p *pool) listen(index int) *net.UnixListener {
 	return l
 }
 
-// row makes the next generation's row of index and makes it current and accepting.
+// row allocates the row of a generation of index, and makes it current and accepting.
 func (p *pool) row(index int, generation uint64) sharedstate.Row {
 	p.t.Helper()
 	row, err := p.table.Allocate(index, generation)
@@ -101,7 +101,7 @@ func (p *pool) worker(index int, handle handler) *fake {
 	return p.serve(index, 1, p.listen(index), p.row(index, 1), handle)
 }
 
-// raw starts a fake worker that does nothing on a connection but what greet does.
+// raw starts a fake worker that only calls greet on a connection.
 func (p *pool) raw(index int, greet func(*fakeConn) error) *fake {
 	p.t.Helper()
 	return p.run(&fake{index: index, generation: 1, listener: p.listen(index), row: p.row(index, 1), greet: greet})
@@ -121,7 +121,7 @@ func (p *pool) run(f *fake) *fake {
 // A handler acts on one package that a fake worker has read. An error closes the connection.
 type handler func(c *fakeConn, p protocol.Package) error
 
-// A fake is the worker's end of the protocol without a worker behind it.
+// A fake speaks the worker's end of the protocol.
 type fake struct {
 	t          testing.TB
 	index      int
@@ -129,7 +129,7 @@ type fake struct {
 	row        sharedstate.Row
 	listener   *net.UnixListener
 	handle     handler
-	stopped    chan struct{}           // closed when it accepts no more
+	stopped    chan struct{}           // closed when it no longer accepts
 	greet      func(c *fakeConn) error // instead of the greeting and the reading
 	accepted   atomic.Int64
 	packages   atomic.Int64
@@ -229,7 +229,7 @@ func (c *fakeConn) refuse(id uint64, s protocol.Status, text string) error {
 	return c.respond(protocol.Response{ID: id, Status: s, Data: protocol.AppendText(nil, text)})
 }
 
-// drain gives notice of the last id read and closes the reading side, whose reader then hangs up.
+// drain sends a notice with the last id and closes the reading side, so that the reader ends.
 func (c *fakeConn) drain(last uint64) error {
 	if err := c.write(protocol.AppendNotice(nil, last)); err != nil {
 		return err
@@ -250,7 +250,7 @@ func hangUp(*fakeConn, protocol.Package) error { return errHangUp }
 // silent answers nothing.
 func silent(*fakeConn, protocol.Package) error { return nil }
 
-// unreadThenClosed takes no package: the socket is closed while a frame waits in it.
+// unreadThenClosed closes the socket while a frame waits in it unread.
 func unreadThenClosed(c *fakeConn) error {
 	if err := c.write(protocol.AppendGreeting(nil, c.greeting())); err != nil {
 		return err
@@ -271,7 +271,7 @@ func readUntilEOF(c *fakeConn) error {
 	return err
 }
 
-// text is a payload.
+// text returns a Payload that appends s.
 func text(s string) func([]byte, *codec.Lent) ([]byte, error) {
 	return func(dst []byte, lent *codec.Lent) ([]byte, error) { return codec.AppendLending(dst, s, lent) }
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/taskd-go/task/protocol"
 )
 
-// waitFor polls where nothing tells of the event.
+// waitFor polls for events that cannot be waited for.
 func waitFor(t testing.TB, ok func() bool) {
 	t.Helper()
 	require.Eventually(t, ok, limit, time.Millisecond)
@@ -50,9 +50,10 @@ func shrinkBacklog(t *testing.T, l *net.UnixListener) {
 	require.NoError(t, err)
 }
 
-// gunicorn #3626, PR #3687: late answer is given to the NEXT caller, and so on for ever:
+// gunicorn #3626, PR #3687: late answer is given to the NEXT caller, and so on without end:
 // time out call A, call B on the same W gets B's answer; ids checked; 10,000 mixed calls
 func TestNoAnswerReachesAnotherCaller_Row50(t *testing.T) {
+	t.Parallel()
 	p := newPool(t, 2, 64)
 	for i := range 2 {
 		p.worker(i, func(c *fakeConn, pkg protocol.Package) error {
@@ -88,7 +89,7 @@ func mixedCall(t *testing.T, p *pool, payload string) {
 	if rand.IntN(8) == 0 {
 		call.Type = protocol.Async
 	}
-	ctx, patient := context.Background(), false
+	ctx, unlimited := context.Background(), false
 	if rand.IntN(2) == 0 {
 		call.Deadline = within(rand.N(3 * time.Millisecond))
 	} else if rand.IntN(2) == 0 {
@@ -96,13 +97,13 @@ func mixedCall(t *testing.T, p *pool, payload string) {
 		defer cancel()
 		ctx = c
 	} else {
-		patient = true
+		unlimited = true
 	}
 	reply, f := p.client.Do(ctx, call)
 	if f == nil && textOf(reply) != payload {
 		t.Errorf("call %q got the answer %q", payload, textOf(reply))
 	}
-	if f != nil && (patient || f.Status != protocol.StatusSockTimeout) {
+	if f != nil && (unlimited || f.Status != protocol.StatusSockTimeout) {
 		t.Errorf("call %q: %v", payload, f)
 	}
 }
@@ -131,7 +132,7 @@ func TestStoppedWorkersHoldNobodyPastTheDeadline_Row68(t *testing.T) {
 	require.Less(t, cpuTime(t)-before, 5*timeout/4, "a caller that spins takes a processor")
 }
 
-// cpuTime is what this process has used, in user mode and in the kernel.
+// cpuTime returns the CPU time of this process, in user mode and in the kernel.
 func cpuTime(t testing.TB) time.Duration {
 	var u syscall.Rusage
 	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
@@ -139,12 +140,13 @@ func cpuTime(t testing.TB) time.Duration {
 }
 
 func TestEachOfManyDeadlinesCounts(t *testing.T) {
+	t.Parallel()
 	for _, connection := range []string{"own", "shared"} {
 		t.Run(connection+" connection", func(t *testing.T) {
 			p := newPool(t, 1, 64)
 			p.worker(0, silent)
 			if connection == "shared" {
-				p.crowd()
+				p.loadWorker()
 			}
 			for range 3 {
 				var done []<-chan *Failure

@@ -2,19 +2,19 @@ package client
 
 import "iter"
 
-// keptPlaces is how many places are kept when nobody waits any more.
+// keptPlaces is how many places are kept when no call waits.
 const keptPlaces = 4096
 
-// pending holds the waiters of a shared connection by their ids. Those grow by one from call to
-// call, so that nearly each has a place of its own: none but one whose place is still held by a call that
-// waits for long goes into the map, which costs several times as much.
+// pending maps ids to the waiters of a shared connection. Ids grow by one from call to call, so nearly
+// every waiter finds a free place in a slice. A waiter whose place is still taken by an older call goes
+// into a map, which costs several times as much.
 type pending struct {
-	places []*waiter // by id; a power of two of them, at most half taken
+	places []*waiter // by the low bits of the id; a power of two, at most half taken
 	others map[uint64]*waiter
 	n      int
 }
 
-// add takes w, whose id no other has.
+// add adds w, whose id must be new.
 func (p *pending) add(w *waiter) {
 	if 2*p.n >= len(p.places) {
 		p.grow()
@@ -44,7 +44,7 @@ func (p *pending) grow() {
 	}
 }
 
-// find returns the waiter with the id; nil when there is none.
+// find returns the waiter with the id, or nil.
 func (p *pending) find(id uint64) *waiter {
 	if p.n == 0 {
 		return nil
@@ -55,7 +55,7 @@ func (p *pending) find(id uint64) *waiter {
 	return p.others[id]
 }
 
-// take removes and returns the waiter with the id; nil when there is none.
+// take removes the waiter with the id and returns it, or nil.
 func (p *pending) take(id uint64) *waiter {
 	w := p.find(id)
 	if w == nil {
@@ -72,7 +72,7 @@ func (p *pending) take(id uint64) *waiter {
 	return w
 }
 
-// all iterates over the waiters, which must stay meanwhile.
+// all iterates over the waiters. None may be added or removed meanwhile.
 func (p *pending) all() iter.Seq[*waiter] {
 	return func(yield func(*waiter) bool) {
 		for _, w := range p.places {

@@ -9,6 +9,7 @@ import (
 
 // Ids that grow, of which some are taken late and some never, meet at the same places.
 func TestPendingFindsWhatAMapWould(t *testing.T) {
+	t.Parallel()
 	for range 50 {
 		var p pending
 		want := map[uint64]*waiter{}
@@ -43,6 +44,7 @@ func TestPendingFindsWhatAMapWould(t *testing.T) {
 }
 
 func TestPendingKeepsNoMemoryOfABurst(t *testing.T) {
+	t.Parallel()
 	var p pending
 	for id := range uint64(keptPlaces) {
 		p.add(&waiter{id: id})
@@ -56,6 +58,7 @@ func TestPendingKeepsNoMemoryOfABurst(t *testing.T) {
 }
 
 func TestPendingThatIsEmptyFindsNothing(t *testing.T) {
+	t.Parallel()
 	var p pending
 	require.Nil(t, p.take(1))
 	p.add(&waiter{id: 1})

@@ -13,6 +13,7 @@ import (
 
 // gunicorn #2409, #2529, #3038: stop or recycle resets connections: 0 errors
 func TestAnIdleConnectionOfADrainedWorkerIsNoFailure_Row58(t *testing.T) {
+	t.Parallel()
 	p := newPool(t, 1, 8)
 	var conn *fakeConn
 	old := p.worker(0, func(c *fakeConn, pkg protocol.Package) error { conn = c; return echo(c, pkg) })
@@ -31,6 +32,7 @@ func TestAnIdleConnectionOfADrainedWorkerIsNoFailure_Row58(t *testing.T) {
 }
 
 func TestASocketThatNoLongerTakesPackagesIsReplaced(t *testing.T) {
+	t.Parallel()
 	p := newPool(t, 1, 1)
 	w := p.worker(0, echo)
 	for range 3 {
@@ -47,6 +49,7 @@ func TestASocketThatNoLongerTakesPackagesIsReplaced(t *testing.T) {
 }
 
 func TestAWorkerThatEndsBeforeItsGreetingIsLeftForAnother(t *testing.T) {
+	t.Parallel()
 	p := newPool(t, 2, 8)
 	p.listen(0) // connects, but nobody accepts
 	dead := p.row(0, 1)
@@ -66,6 +69,7 @@ func TestAWorkerThatEndsBeforeItsGreetingIsLeftForAnother(t *testing.T) {
 }
 
 func TestThePredecessorsGreetingIsNotTaken(t *testing.T) {
+	t.Parallel()
 	p := newPool(t, 1, 8)
 	old := p.worker(0, echo)
 	row := p.row(0, 2) // current before the old one has stopped
@@ -78,6 +82,7 @@ func TestThePredecessorsGreetingIsNotTaken(t *testing.T) {
 }
 
 func TestASuccessorThatGreetsIsFine(t *testing.T) {
+	t.Parallel()
 	p := newPool(t, 1, 8)
 	l := p.listen(0)
 	p.row(0, 1)
@@ -94,6 +99,7 @@ func TestASuccessorThatGreetsIsFine(t *testing.T) {
 }
 
 func TestAFullBacklogIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	p := newPool(t, 1, 64)
 	l := p.listen(0)
 	shrinkBacklog(t, l)

@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runWorker is a worker process: descriptor 3 is the table, 4 the listener, 5
-// ends with the parent.
+// runWorker is the main function of a worker process. Descriptor 3 is the table, 4 the listener; 5 ends
+// with the parent.
 func runWorker(args string) int {
 	var number, index int
 	var generation uint64
@@ -77,7 +77,9 @@ func listenerOf(fd uintptr) (*net.UnixListener, error) {
 	return l.(*net.UnixListener), nil
 }
 
-func workerConfig(table *sharedstate.Table, row sharedstate.Row, l *net.UnixListener, index int, generation uint64) worker.Config {
+func workerConfig(
+	table *sharedstate.Table, row sharedstate.Row, l *net.UnixListener, index int, generation uint64,
+) worker.Config {
 	return worker.Config{
 		Index: index, Generation: generation, Row: row, Table: table, Listener: l,
 		MaxPackageSize: 4 << 20,
@@ -120,7 +122,8 @@ func binaryArgument(b []byte) func([]byte, *codec.Lent) ([]byte, error) {
 	return func(dst []byte, lent *codec.Lent) ([]byte, error) { return codec.AppendLending(dst, b, lent) }
 }
 
-// runEcho is the bare echo beside which calls are measured: each connection answers frames of four bytes of length and a body.
+// runEcho serves the bare echo that calls are compared with: each connection answers frames of four
+// bytes of length and a body.
 func runEcho() int {
 	l, err := listenerOf(4)
 	if err != nil {
@@ -220,7 +223,7 @@ func newRealPool(t testing.TB, workers, maxRunning int) *realPool {
 	return p
 }
 
-// bare is a connection to a bare echo process.
+// newBare starts n bare echo processes. It returns a function that connects to them in turn.
 func newBare(t testing.TB, n int) func() *net.UnixConn {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "echo")

@@ -11,45 +11,45 @@ import (
 	"github.com/taskd-go/task/sharedstate"
 )
 
-// errLate ends the wait of a call whose deadline has passed.
+// errLate ends the wait of a call whose deadline has passed, or whose context has ended.
 var errLate = errors.New("the deadline has passed")
 
-// A waiter is one call on a shared connection. Its fields belong to the
-// connection, under its lock, from submit until it is finished.
+// A waiter is a call in flight on a shared connection. From submit to finish, the lock of the
+// connection protects its fields.
 type waiter struct {
 	id         uint64
 	frame      []byte
 	deadline   int64
-	begin, end int64         // where its frame lies in the stream; 0, 0: not handed to a write yet
-	done       chan struct{} // of capacity one; unless it is one of many
-	many       *batch
-	call       int             // its place in the batch
-	row        sharedstate.Row // whose in-flight count the batch has taken for it
+	begin, end int64           // where the frame lies in the stream; 0, 0: no write has taken it
+	done       chan struct{}   // of capacity one; unused in a batch
+	batch      *batch          // nil: a single call
+	call       int             // its index in the batch
+	row        sharedstate.Row // the batch's pick for it
 
-	// What came of it.
+	// The result.
 	link     *link
-	response protocol.Response // Data is memory of its own
-	lost     *loss             // why there is no response
+	response protocol.Response // its Data belongs to the caller
+	lost     *loss             // why there is no response; nil: there is one
 }
 
-// A loss is how a call ended without a response.
+// A loss says how a call ended without a response.
 type loss struct {
 	err      error
 	evidence evidence
 }
 
-// finish tells the caller. Nobody else has w any more.
+// finish wakes the caller. Nothing else may refer to w.
 func (w *waiter) finish() {
-	if w.many != nil {
-		w.many.end(w.call, false)
+	if w.batch != nil {
+		w.batch.end(w.call, false)
 		return
 	}
 	w.done <- struct{}{}
 }
 
-// A shared connection carries many calls at once: frames of several callers go
-// out in one write, and one goroutine, which lives while answers are owed,
-// hands them out by id. What a caller no longer waits for is dropped.
+// A shared connection carries many calls at once. The frames of several callers go out in one write. One
+// goroutine, which lives while answers are outstanding, reads the answers and distributes them by id. It
+// drops an answer for which no caller waits any more.
 type shared struct {
 	*link
 	c   *Client
@@ -57,22 +57,22 @@ type shared struct {
 
 	mu      sync.Mutex
 	waiting pending
-	queue   []*waiter // those in waiting that no write has taken yet
-	owed    int       // answers that are to come, or late ones too
+	queue   []*waiter // those in waiting whose frame no write has taken yet
+	owed    int       // outstanding answers, including those that no caller waits for
 	reading bool
 	writing bool
 	idle    sync.Cond // signalled when writing ends
-	ended   bool      // takes no new package: the worker drains, or the connection is lost
-	handed  int64     // bytes that were given to a write
-	sent    int64     // bytes that the socket has taken
+	ended   bool      // accepts no new package: the worker drains, or the connection is lost
+	handed  int64     // bytes given to a write
+	sent    int64     // bytes that the socket took
 
-	// The rest belongs to whoever writes.
+	// The goroutine that set writing owns these.
 	out     []byte
-	attempt func(fd uintptr) bool // made once: a closure a write would be an allocation
+	attempt func(fd uintptr) bool // made once, because a closure for each write would be an allocation
 	wrote   int
 	failure error
 
-	answers []answer // of one read; the reader's
+	answers []answer // read together; the reader owns them
 }
 
 func newShared(c *Client, l *link) (*shared, error) {
@@ -93,8 +93,8 @@ func newShared(c *Client, l *link) (*shared, error) {
 	return s, nil
 }
 
-// submit queues the packages of ws and sees to it that they are written. It
-// fails when the connection takes no new package; they are untouched then.
+// submit queues the packages of ws and makes sure that they are written. It returns false, and does
+// nothing, if the connection accepts no new package.
 func (s *shared) submit(ws ...*waiter) bool {
 	deadline := int64(never)
 	s.mu.Lock()
@@ -102,7 +102,7 @@ func (s *shared) submit(ws ...*waiter) bool {
 		s.mu.Unlock()
 		return false
 	}
-	crowd := s.waiting.n > 0
+	othersInFlight := s.waiting.n > 0
 	for _, w := range ws {
 		w.id = s.nextID()
 		w.link = s.link
@@ -117,9 +117,9 @@ func (s *shared) submit(ws ...*waiter) bool {
 	s.writing, s.reading = true, true
 	s.mu.Unlock()
 
-	s.c.sweeper.arm(deadline)
+	s.c.deadlines.arm(deadline)
 	if lead {
-		s.write(crowd)
+		s.write(othersInFlight)
 	}
 	if read {
 		s.c.background.Go(s.read)
@@ -127,117 +127,7 @@ func (s *shared) submit(ws ...*waiter) bool {
 	return true
 }
 
-// maxAnswers is how many answers are handed out together. It bounds the memory that one result may keep of others.
-const maxAnswers = 64
-
-// An answer is a response that is not handed out yet.
-type answer struct {
-	protocol.Response      // Data may point into the reader's buffer
-	owned             bool // it does not
-	waiter            *waiter
-}
-
-// read hands answers out until none is owed, or the connection ends.
-func (s *shared) read() {
-	for {
-		r, owned, err := s.link.read()
-		if err == nil && r.ID != 0 {
-			s.answers = append(s.answers, answer{r, owned, nil})
-			if s.reader.Ready() && len(s.answers) < maxAnswers {
-				continue
-			}
-		}
-		s.hand(s.answers)
-		clear(s.answers)
-		s.answers = s.answers[:0]
-		switch {
-		case err != nil:
-			s.lost(err)
-			return
-		case r.ID == 0:
-			s.notice(&r)
-		}
-		if s.reader.Buffered() == 0 && !s.settle() {
-			return
-		}
-	}
-}
-
-// hand gives the answers to those who wait for them.
-func (s *shared) hand(answers []answer) {
-	s.mu.Lock()
-	for i := range answers {
-		a := &answers[i]
-		a.waiter = s.waiting.take(a.ID)
-	}
-	s.owed = max(s.owed-len(answers), s.waiting.n)
-	s.mu.Unlock()
-	copyData(answers)
-	for len(answers) > 0 {
-		first := answers[0].waiter
-		n := 1
-		switch {
-		case first == nil:
-		case first.many == nil:
-			first.response = answers[0].Response
-			first.finish()
-		default:
-			for n < len(answers) && answers[n].waiter != nil && answers[n].waiter.many == first.many {
-				n++
-			}
-			first.many.answered(answers[:n])
-		}
-		answers = answers[n:]
-	}
-}
-
-// copyData copies the data of answers out of the reader's buffer. Those of batches share memory: they likely go together.
-func copyData(answers []answer) {
-	size := 0
-	for i := range answers {
-		if a := &answers[i]; !a.owned && a.waiter != nil && a.waiter.many != nil {
-			size += len(a.Data)
-		}
-	}
-	shared := make([]byte, 0, size)
-	for i := range answers {
-		switch a := &answers[i]; {
-		case a.owned || a.waiter == nil:
-		case a.waiter.many == nil:
-			a.Data = slices.Clone(a.Data)
-		default:
-			begin := len(shared)
-			shared = append(shared, a.Data...)
-			a.Data = shared[begin:len(shared):len(shared)]
-		}
-	}
-}
-
-// settle says whether more answers are owed; false: none is, and nobody reads any more.
-func (s *shared) settle() bool {
-	s.mu.Lock()
-	s.reading = s.owed > 0
-	more, over := s.reading, !s.reading && s.ended
-	s.mu.Unlock()
-	if over {
-		s.discard()
-	}
-	return more
-}
-
-// notice ends the sending: the worker drains. What was not handed to a write may go elsewhere.
-func (s *shared) notice(r *protocol.Response) {
-	s.mu.Lock()
-	if last, ok := protocol.ParseNotice(r); ok {
-		s.noticed, s.lastRead = true, last
-	}
-	s.ended = true
-	unsent := s.unqueueLocked()
-	s.mu.Unlock()
-	finishAll(unsent)
-}
-
-// unqueueLocked takes back what no write has taken.
+// unqueueLocked fails the calls whose frame no write took, and returns them.
 func (s *shared) unqueueLocked() []*waiter {
 	unsent := s.queue
 	s.queue = nil
@@ -248,7 +138,7 @@ func (s *shared) unqueueLocked() []*waiter {
 	return unsent
 }
 
-// failLocked takes w out, which will have no answer.
+// failLocked removes w, which gets no answer.
 func (s *shared) failLocked(w *waiter, err error) {
 	s.waiting.take(w.id)
 	w.response, w.lost = protocol.Response{}, &loss{err, evidence{
@@ -260,19 +150,19 @@ func (s *shared) failLocked(w *waiter, err error) {
 func (s *shared) extentLocked(w *waiter) extent {
 	switch {
 	case w.end == 0:
-		return nothing
+		return sentNothing
 	case w.end <= s.sent:
-		return whole
+		return sentWhole
 	case s.writing:
-		return unknown
+		return sentUnknown
 	case w.begin < s.sent:
-		return part
+		return sentPart
 	}
-	return nothing
+	return sentNothing
 }
 
-// lost ends all calls when the connection has ended. Only what a write returned says
-// which frames the socket had taken, so it waits for one that is under way.
+// lost fails all calls after the end of the connection. It waits for a write that is in progress,
+// because only its result says which frames the socket took.
 func (s *shared) lost(err error) {
 	s.discard()
 	s.mu.Lock()
@@ -295,8 +185,7 @@ func finishAll(ws []*waiter) {
 	}
 }
 
-// abandon ends the wait of w, for which its caller no longer waits. It fails
-// when w is, or is about to be, finished.
+// abandon ends the wait of w on behalf of its caller. It returns false if w is finished, or about to be.
 func (s *shared) abandon(w *waiter) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -315,7 +204,7 @@ func (s *shared) abandonLocked(w *waiter) {
 	s.failLocked(w, errLate)
 }
 
-func (s *shared) sweep(now int64) int64 {
+func (s *shared) expire(now int64) int64 {
 	var late []*waiter
 	next := int64(never)
 	s.mu.Lock()
@@ -336,7 +225,7 @@ func (s *shared) sweep(now int64) int64 {
 
 func (s *shared) cut() { _ = s.conn.Close() }
 
-// retire lets no new package in, and closes the connection once no answer is owed.
+// retire accepts no new package, and closes the connection once no answer is outstanding.
 func (s *shared) retire() {
 	s.mu.Lock()
 	s.ended = true
@@ -347,8 +236,8 @@ func (s *shared) retire() {
 	}
 }
 
-// discard closes the connection; the reader, if there is one, ends with it.
+// discard closes the connection. A reader ends with it.
 func (s *shared) discard() {
-	s.c.sweeper.remove(s)
+	s.c.deadlines.remove(s)
 	_ = s.conn.Close()
 }

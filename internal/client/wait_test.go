@@ -12,6 +12,7 @@ import (
 
 // roadrunner #798, #1972: wait option: burst of 3x capacity with short tasks and wait 1 s: 0 BUSY
 func TestABurstOfThreeTimesTheCapacityWaits_Row63(t *testing.T) {
+	t.Parallel()
 	p := newPool(t, 2, 4)
 	for i := range 2 {
 		p.worker(i, func(c *fakeConn, pkg protocol.Package) error {
@@ -37,6 +38,7 @@ func TestABurstOfThreeTimesTheCapacityWaits_Row63(t *testing.T) {
 }
 
 func TestAWorkersOwnBusyReturnsACallToWaiting(t *testing.T) {
+	t.Parallel()
 	p := newPool(t, 1, 8)
 	w := p.worker(0, func(c *fakeConn, pkg protocol.Package) error {
 		if c.packages.Load() < 3 {
@@ -56,6 +58,7 @@ func TestAWorkersOwnBusyReturnsACallToWaiting(t *testing.T) {
 }
 
 func TestAWaitThatIsInVainIsBusy(t *testing.T) {
+	t.Parallel()
 	p := newPool(t, 1, 8)
 	p.row(0, 1).SetAccepting(false)
 	call := syncCall("")

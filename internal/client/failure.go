@@ -11,20 +11,43 @@ import (
 	"github.com/taskd-go/task/sharedstate"
 )
 
-// answered turns a worker's response, whose Data is memory of its own, into the call's outcome.
-func answered(l *link, r *protocol.Response) (Reply, *Failure, verdict) {
+// A Failure describes a failed call.
+type Failure struct {
+	Status   protocol.Status
+	Delivery Delivery
+	TaskID   uint64 // 0: the call took no slot, or unknown
+	Index    int    // of the worker; -1: none was chosen
+	PID      int    // of the worker; 0: unknown
+	Message  string
+	Err      error           // the cause, if there is one
+	End      sharedstate.End // how the worker ended, if it did; zero: unknown
+}
+
+// Error returns the status and the message.
+func (f *Failure) Error() string {
+	if f.Message == "" {
+		return fmt.Sprintf("status %d: %s", int(f.Status), f.Status.Message())
+	}
+	return fmt.Sprintf("status %d: %s", int(f.Status), f.Message)
+}
+
+// Unwrap returns the cause.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// answered turns a worker's response into the result of the call, which takes over the response's Data.
+func answered(l *link, r *protocol.Response) (Reply, *Failure, outcome) {
 	if r.OK {
-		return Reply{Data: r.Data, TaskID: r.TaskID, Index: l.Index}, nil, settled
+		return Reply{Data: r.Data, TaskID: r.TaskID, Index: l.Index}, nil, final
 	}
 	f := &Failure{Status: r.Status, TaskID: r.TaskID, Index: l.Index, PID: l.PID, Message: r.Text()}
-	f.Delivery = refused(r.Status, f.Message)
+	f.Delivery = deliveryOf(r.Status, f.Message)
 	if r.Status == protocol.StatusBusy {
 		return Reply{}, f, busy
 	}
-	return Reply{}, f, settled
+	return Reply{}, f, final
 }
 
-// outOfTime is the failure of a call whose deadline, context or pool has ended.
+// outOfTime returns the failure of a call whose deadline has passed, or whose context or pool has ended.
 func outOfTime(err error, sent extent, l *link) *Failure {
 	f := &Failure{Status: protocol.StatusSockTimeout, Index: -1, Err: err}
 	f.Delivery = evidence{sent: sent, end: timedOut}.delivery()
@@ -56,24 +79,24 @@ func tooLarge(err error) *Failure {
 	return f
 }
 
-// unanswered is the outcome of a call whose connection brought no answer.
-func (c *Client) unanswered(b *budget, l *link, e evidence, err error) (Reply, *Failure, verdict) {
+// unanswered returns the result of a call that got no answer on its connection.
+func (c *Client) unanswered(b *budget, l *link, e evidence, err error) (Reply, *Failure, outcome) {
 	select {
 	case <-b.cut:
-		return Reply{}, outOfTime(ErrClosed, e.sent, l), settled
+		return Reply{}, outOfTime(ErrClosed, e.sent, l), final
 	default:
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, errLate) {
-		return Reply{}, outOfTime(b.late(), e.sent, l), settled
+		return Reply{}, outOfTime(b.lateErr(), e.sent, l), final
 	}
-	if e.sent == nothing {
+	if e.sent == sentNothing {
 		return Reply{}, unreached(l.Index, l.PID, err), elsewhere
 	}
-	return Reply{}, c.lost(b, l, e, err), settled
+	return Reply{}, c.lost(b, l, e, err), final
 }
 
-// endOfWorker waits a little for the end record of the worker's process, which the parent writes
-// when it has reaped it; ok is false where it does not come.
+// endOfWorker waits at most endWait for the end record of the worker, which the parent writes when it
+// has reaped the process. ok is false if the record does not come.
 func (c *Client) endOfWorker(b *budget, l *link, lost int64) (end sharedstate.End, ok bool) {
 	until := min(lost+int64(endWait), b.deadline)
 	for step := time.Millisecond; ; step = min(2*step, 16*time.Millisecond) {
@@ -88,12 +111,12 @@ func (c *Client) endOfWorker(b *budget, l *link, lost int64) (end sharedstate.En
 	}
 }
 
-// endWait is how long a lost call waits for its worker's end record.
+// endWait is how long a lost call waits for the end record of its worker.
 const endWait = 200 * time.Millisecond
 
-// lost is the failure of a call whose connection ended without an answer. What the row says was
-// read last is proof only once the process is gone: one that lives may have lost the connection to
-// a task that closed it, and may still read what came on it.
+// lost returns the failure of a call whose connection ended without an answer. The id that the row
+// says was read last is proof only if the process has ended. In a living process a task may have
+// closed the connection, and the worker may still read what arrived on it.
 func (c *Client) lost(b *budget, l *link, e evidence, cause error) *Failure {
 	how := "the connection ended"
 	end, ok := c.endOfWorker(b, l, e.at)
@@ -106,7 +129,8 @@ func (c *Client) lost(b *budget, l *link, e evidence, cause error) *Failure {
 		}
 		e.notBegun = l.row.NotBegun(e.id)
 	}
-	f := &Failure{Status: protocol.StatusSockTimeout, Delivery: e.delivery(), Index: l.Index, PID: l.PID, Err: cause, End: end}
-	f.Message = fmt.Sprintf("worker %d (pid %d) was lost: %s", l.Index, l.PID, how)
-	return f
+	return &Failure{
+		Status: protocol.StatusSockTimeout, Delivery: e.delivery(), Index: l.Index, PID: l.PID, Err: cause, End: end,
+		Message: fmt.Sprintf("worker %d (pid %d) was lost: %s", l.Index, l.PID, how),
+	}
 }

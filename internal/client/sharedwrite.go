@@ -6,18 +6,18 @@ import (
 	"syscall"
 )
 
-// maxRounds is how many writes a caller makes for others before a goroutine takes over.
-const maxRounds = 4
+// maxLedWrites is how many writes one caller makes before a goroutine takes over.
+const maxLedWrites = 4
 
-// maxWrite is about how many bytes are copied together for one write.
+// maxWrite is about how many bytes of frames are copied together for one write.
 const maxWrite = 256 << 10
 
-// write writes what is queued, also by others meanwhile. Whoever found nobody
-// writing calls it. When others are in flight it yields once, so that
-// they can add their frames: one write then carries them all.
-func (s *shared) write(crowd bool) {
-	for range maxRounds {
-		if crowd {
+// write writes the queued frames, including those that other calls queue meanwhile. The caller that set
+// s.writing calls it. If other calls are in flight, write yields once before each write, so that they
+// can add their frames.
+func (s *shared) write(othersInFlight bool) {
+	for range maxLedWrites {
+		if othersInFlight {
 			runtime.Gosched()
 		}
 		if !s.collect() {
@@ -29,18 +29,18 @@ func (s *shared) write(crowd bool) {
 		if s.failure == syscall.EAGAIN || s.failure == nil && s.wrote < len(s.out) {
 			s.account(s.wrote, nil)
 			s.out = s.out[s.wrote:]
-			break // a full socket must not hold the caller past its deadline
+			break // a full socket must not block the caller past its deadline
 		}
 		if !s.account(s.wrote, s.failure) {
 			return
 		}
 		s.out = s.out[:0]
-		crowd = true
+		othersInFlight = true
 	}
 	s.c.background.Go(s.writeOn)
 }
 
-// writeOn goes on where a caller left off, and may block.
+// writeOn continues the writing of a caller. It may block.
 func (s *shared) writeOn() {
 	for {
 		if len(s.out) > 0 {
@@ -56,7 +56,7 @@ func (s *shared) writeOn() {
 	}
 }
 
-// collect copies the queued frames together; false: there are none, and nobody writes any more.
+// collect copies the queued frames into s.out. If there are none, it ends the writing and returns false.
 func (s *shared) collect() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,8 +85,8 @@ func (s *shared) stopWritingLocked() {
 	s.idle.Broadcast()
 }
 
-// account notes that the socket has taken n bytes more. After an error nothing more is sent: what the socket
-// has not taken ends here, what it has taken may still be answered.
+// account records that the socket took n more bytes. After an error nothing more is written: calls whose
+// frame the socket did not take whole fail, the others may still be answered.
 func (s *shared) account(n int, err error) bool {
 	s.mu.Lock()
 	s.sent += int64(n)

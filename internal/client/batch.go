@@ -9,10 +9,9 @@ import (
 	"github.com/taskd-go/task/sharedstate"
 )
 
-// Many delivers each call once, as Do does, and returns when the last has
-// ended: replies[i] or failures[i], which is nil then, belongs to calls[i]. They
-// are spread over the workers by free slots and many go out in one write. What
-// exceeds the free slots is busy, or waits for one when its Wait says so.
+// Many delivers each call once, as Do does, and returns when the last one has ended. If failures[i] is
+// nil, calls[i] succeeded with replies[i]. Many spreads the calls over the workers by their free slots,
+// and writes many of them together. Calls in excess of the free slots are busy, or wait as their Wait says.
 func (c *Client) Many(ctx context.Context, calls []Call) (replies []Reply, failures []*Failure) {
 	m := &batch{
 		c: c, ctx: ctx, calls: calls,
@@ -31,41 +30,42 @@ func (c *Client) Many(ctx context.Context, calls []Call) (replies []Reply, failu
 	for _, fr := range m.frames {
 		c.frames.put(fr)
 	}
-	for _, row := range m.missed {
+	for _, row := range m.unreachable {
 		c.chooser.Done(row)
 	}
 	return m.replies, m.failures
 }
 
-// A batch is the calls of one Many. Its fields are its caller's alone, but for those under mu.
+// A batch is the state of one Many. Only the goroutine of Many uses it, but for the fields that mu protects.
 type batch struct {
-	c        *Client
-	ctx      context.Context // of Many, which it does not outlive
-	calls    []Call
-	replies  []Reply    // of a call that is with a worker: whoever ends its attempt writes them, before end
-	failures []*Failure // so too; of a call in todo: what its last attempt met
+	c     *Client
+	ctx   context.Context // of Many; the batch does not outlive it
+	calls []Call
+	// While a call is with a worker, what ends the attempt writes its reply and failure, before end.
+	replies  []Reply
+	failures []*Failure // of a call in todo: of its last attempt
 	items    []item
-	frames   []*frame // memory of the items' frames
-	todo     []int    // calls that have no worker yet
+	frames   []*frame // the memory of the items' frames
+	todo     []int    // calls that have no worker
 
-	mu     sync.Mutex
-	flying int               // calls that are with a worker
-	done   []int             // calls that are no more, were not looked at, and have no answer that settles them
-	missed []sharedstate.Row // as in deliver
-	wake   chan struct{}
-	alone  sync.WaitGroup
+	mu          sync.Mutex
+	inFlight    int               // calls that are with a worker
+	done        []int             // calls that left their worker without a final answer, to be collected
+	unreachable []sharedstate.Row // as in deliver
+	wake        chan struct{}
+	exclusives  sync.WaitGroup
 }
 
-// An item is what one call needs on its way.
+// An item is the state of one call.
 type item struct {
-	budget  *budget // of all calls with the same limits
-	waiter  waiter
-	shared  *shared // where it waits; nil: on a connection of its own
-	verdict verdict // of its last attempt
-	detours int
+	budget      *budget // shared by neighbours with the same limits
+	waiter      waiter
+	shared      *shared // where it waits; nil: on an exclusive connection
+	outcome     outcome // of its last attempt
+	unreachable int
 }
 
-// encode makes the frames of all calls, one behind the other. Nothing is lent: many calls with large memory each are not what it is for.
+// encode makes the frames of all calls, one after another. It lends no memory: batches are meant for small calls.
 func (m *batch) encode() {
 	var b *budget
 	var fr *frame
@@ -83,7 +83,7 @@ func (m *batch) encode() {
 			continue
 		}
 		it.budget = b
-		it.waiter.many, it.waiter.call, it.waiter.frame = m, i, fr.bytes[begin:]
+		it.waiter.batch, it.waiter.call, it.waiter.frame = m, i, fr.bytes[begin:]
 		m.todo = append(m.todo, i)
 	}
 }
@@ -94,7 +94,7 @@ func (m *batch) run() {
 		m.collect()
 		m.place()
 		m.mu.Lock()
-		over := m.flying == 0 && len(m.done) == 0
+		over := m.inFlight == 0 && len(m.done) == 0
 		m.mu.Unlock()
 		switch {
 		case len(m.todo) > 0:
@@ -107,14 +107,14 @@ func (m *batch) run() {
 				m.abandon()
 			}
 		default:
-			m.alone.Wait()
+			m.exclusives.Wait()
 			return
 		}
 	}
 }
 
-// place gives the calls that have none a worker each, as long as slots are free,
-// and sends them. Those that may wait for a slot stay.
+// place sends the calls in todo to workers with free slots. Of the others, those that may wait for a slot
+// stay in todo.
 func (m *batch) place() {
 	todo := m.inTime()
 	if !m.c.calls.closed() {
@@ -133,7 +133,7 @@ func (m *batch) place() {
 	}
 }
 
-// inTime returns the calls that have no worker, without those that have no time left: these end here.
+// inTime returns the calls in todo that have time left. It fails the others.
 func (m *batch) inTime() []int {
 	var b *budget
 	var ended error
@@ -146,13 +146,13 @@ func (m *batch) inTime() []int {
 		if ended == nil {
 			todo = append(todo, i)
 		} else {
-			m.failures[i] = outOfTime(ended, nothing, nil)
+			m.failures[i] = outOfTime(ended, sentNothing, nil)
 		}
 	}
 	return todo
 }
 
-// placeNext waits for a slot for the first call that has none.
+// placeNext waits for a slot for the first call in todo. If that call fails, it goes on to the next one.
 func (m *batch) placeNext() {
 	for placed := false; !placed && len(m.todo) > 0; {
 		i := m.todo[0]
@@ -161,25 +161,25 @@ func (m *batch) placeNext() {
 	}
 }
 
-// placeOne waits for a slot as long as call i may, and sends it; false: there was none.
+// placeOne waits for a slot as long as call i may, and sends the call. It returns false if there was no slot.
 func (m *batch) placeOne(i int) bool {
 	row, f := m.c.choose(m.items[i].budget)
 	if f != nil {
-		m.failures[i] = tellMore(f, m.failures[i])
+		m.failures[i] = preferUnreached(f, m.failures[i])
 		return false
 	}
 	m.dispatch(row, []int{i})
 	return true
 }
 
-// dispatch sends the calls to the worker of row, on which each has its pick.
+// dispatch sends the calls to the worker of row, which was picked for each of them.
 func (m *batch) dispatch(row sharedstate.Row, calls []int) {
 	together := make([]*waiter, 0, len(calls))
 	for _, i := range calls {
 		it := &m.items[i]
 		it.waiter.row = row
 		if m.calls[i].Cancel || len(it.waiter.frame) >= largeFrame {
-			m.sendAlone(i)
+			m.sendExclusive(i)
 		} else {
 			together = append(together, it.waiter.fill(it.budget, &m.calls[i], it.waiter.frame))
 		}
@@ -187,26 +187,27 @@ func (m *batch) dispatch(row sharedstate.Row, calls []int) {
 	m.sendTogether(row, together)
 }
 
-// sendAlone sends call i on a connection of its own.
-func (m *batch) sendAlone(i int) {
+// sendExclusive sends call i on an exclusive connection.
+func (m *batch) sendExclusive(i int) {
 	it := &m.items[i]
 	it.shared = nil
-	m.launch(1)
-	m.alone.Go(func() {
-		m.replies[i], m.failures[i], it.verdict = m.c.sendAlone(it.budget, &m.calls[i], &frame{bytes: it.waiter.frame}, it.waiter.row)
-		m.end(i, it.verdict == elsewhere)
+	m.addInFlight(1)
+	m.exclusives.Go(func() {
+		fr := &frame{bytes: it.waiter.frame}
+		m.replies[i], m.failures[i], it.outcome = m.c.sendExclusive(it.budget, &m.calls[i], fr, it.waiter.row)
+		m.end(i, it.outcome == elsewhere)
 	})
 }
 
 // sendTogether sends ws on the shared connection.
 func (m *batch) sendTogether(row sharedstate.Row, ws []*waiter) {
-	m.launch(len(ws))
+	m.addInFlight(len(ws))
 	for len(ws) > 0 {
-		// The one whose time is up first bounds the wait for a connection.
+		// The earliest deadline bounds the wait for a connection.
 		first := slices.MinFunc(ws, func(a, b *waiter) int { return cmp.Compare(a.deadline, b.deadline) })
-		s, f, v := m.c.sharedTo(m.items[first.call].budget, row)
+		s, f, o := m.c.sharedTo(m.items[first.call].budget, row)
 		if f != nil {
-			ws = m.unconnected(ws, first, f, v)
+			ws = m.unconnected(ws, first, f, o)
 			continue
 		}
 		for _, w := range ws {
@@ -215,33 +216,34 @@ func (m *batch) sendTogether(row sharedstate.Row, ws []*waiter) {
 		if s.submit(ws...) {
 			return
 		}
-		m.c.peers[s.Index].leave(s)
+		m.c.conns[s.Index].dropShared(s)
 	}
 }
 
-// unconnected ends the attempt of those for which there is no connection: all, or when only the time of some was up, these.
-func (m *batch) unconnected(ws []*waiter, first *waiter, f *Failure, v verdict) (others []*waiter) {
+// unconnected ends the attempt of ws for lack of a connection. If only the time of some was up, it ends
+// theirs and returns the others.
+func (m *batch) unconnected(ws []*waiter, first *waiter, f *Failure, o outcome) (others []*waiter) {
 	for _, w := range ws {
 		it := &m.items[w.call]
-		if v == settled && w != first && it.budget.ended() == nil {
+		if o == final && w != first && it.budget.ended() == nil {
 			others = append(others, w)
 			continue
 		}
-		m.failures[w.call], it.verdict, it.shared = f, v, nil
-		m.end(w.call, v == elsewhere)
+		m.failures[w.call], it.outcome, it.shared = f, o, nil
+		m.end(w.call, o == elsewhere)
 	}
 	return others
 }
 
-func (m *batch) launch(n int) {
+func (m *batch) addInFlight(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.flying += n
+	m.inFlight += n
 }
 
-// answered is called by a shared connection with answers to calls of the batch.
+// answered takes answers from a shared connection.
 func (m *batch) answered(answers []answer) {
-	// Not later: others of this batch may wait for the slots.
+	// First of all, because other calls of this batch may wait for the slots.
 	for rest := answers; len(rest) > 0; {
 		row, n := rest[0].waiter.row, 1
 		for n < len(rest) && rest[n].waiter.row == row {
@@ -260,29 +262,29 @@ func (m *batch) answered(answers []answer) {
 			m.done = append(m.done, w.call)
 		}
 	}
-	m.landedLocked(len(answers))
+	m.endedLocked(len(answers))
 }
 
-// end notes that a worker no longer has call i, which has no answer, or had a connection of its
-// own. missed: the worker was out of reach, so that its pick is kept.
-func (m *batch) end(i int, missed bool) {
+// end records that a worker no longer has call i, which was lost or had an exclusive connection. If the
+// worker was unreachable, its pick is kept, so that the chooser prefers others.
+func (m *batch) end(i int, unreachable bool) {
 	row := m.items[i].waiter.row
-	if !missed {
+	if !unreachable {
 		m.c.chooser.Done(row)
 	}
 	m.mu.Lock()
-	if missed {
-		m.missed = append(m.missed, row)
+	if unreachable {
+		m.unreachable = append(m.unreachable, row)
 	}
 	m.done = append(m.done, i)
-	m.landedLocked(1)
+	m.endedLocked(1)
 }
 
-// landedLocked counts n calls that have ended. It wakes the caller for the last one, and for one
-// that may have to be placed again, and unlocks.
-func (m *batch) landedLocked(n int) {
-	m.flying -= n
-	wake := m.flying == 0 || len(m.done) > 0
+// endedLocked subtracts n calls from those in flight, unlocks, and wakes the goroutine of Many if it has
+// something to do.
+func (m *batch) endedLocked(n int) {
+	m.inFlight -= n
+	wake := m.inFlight == 0 || len(m.done) > 0
 	m.mu.Unlock()
 	if wake {
 		select {
@@ -292,7 +294,7 @@ func (m *batch) landedLocked(n int) {
 	}
 }
 
-// collect looks at the calls that have ended since the last time: each has its outcome, or is to be placed again.
+// collect takes the calls in done. Those that may try again go back to todo.
 func (m *batch) collect() {
 	m.mu.Lock()
 	done := m.done
@@ -301,19 +303,20 @@ func (m *batch) collect() {
 	for _, i := range done {
 		it := &m.items[i]
 		if it.shared != nil {
-			m.replies[i], m.failures[i], it.verdict = m.c.outcome(it.budget, &it.waiter)
+			m.replies[i], m.failures[i], it.outcome = m.c.resultOf(it.budget, &it.waiter)
 		}
 		switch {
-		case it.verdict == elsewhere && it.detours < maxDetours:
-			it.detours++
+		case it.outcome == elsewhere && it.unreachable < maxUnreachable:
+			it.unreachable++
 			m.todo = append(m.todo, i)
-		case it.verdict == busy && it.budget.left(it.budget.waitUntil) > 0 && !m.c.calls.closed():
+		case it.outcome == busy && it.budget.left(it.budget.waitUntil) > 0 && !m.c.calls.closed():
 			m.todo = append(m.todo, i)
 		}
 	}
 }
 
-// abandon ends the waiting on shared connections; calls on their own see the context's end themselves.
+// abandon ends the waits on shared connections. Exclusive connections observe the end of the context
+// themselves.
 func (m *batch) abandon() {
 	for i := range m.items {
 		it := &m.items[i]

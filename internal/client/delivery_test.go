@@ -9,6 +9,7 @@ import (
 )
 
 func TestWhatAnAnswerProves(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		status  protocol.Status
 		message string
@@ -25,12 +26,13 @@ func TestWhatAnAnswerProves(t *testing.T) {
 		{-77, "a status of a later version", MayHaveRun},
 	} {
 		t.Run(tt.status.Message()+" "+tt.message, func(t *testing.T) {
-			require.Equal(t, tt.want, refused(tt.status, tt.message))
+			require.Equal(t, tt.want, deliveryOf(tt.status, tt.message))
 		})
 	}
 }
 
 func TestWhatAFailureProves(t *testing.T) {
+	t.Parallel()
 	const id = 7
 	endings := map[string]ending{"time-out": timedOut, "EOF": eof, "reset": reset, "broken": broken}
 	for _, tt := range []struct {
@@ -38,18 +40,18 @@ func TestWhatAFailureProves(t *testing.T) {
 		e    evidence
 		want map[string]Delivery // by ending
 	}{
-		{"nothing written", evidence{sent: nothing}, all(NotRun)},
-		{"written in part", evidence{sent: part}, all(NotRun)},
-		{"written in part, shared", evidence{sent: part, shared: true}, all(NotRun)},
-		{"whole, own connection", evidence{sent: whole},
+		{"nothing written", evidence{sent: sentNothing}, all(NotRun)},
+		{"written in part", evidence{sent: sentPart}, all(NotRun)},
+		{"written in part, shared", evidence{sent: sentPart, shared: true}, all(NotRun)},
+		{"whole, own connection", evidence{sent: sentWhole},
 			map[string]Delivery{"time-out": MayHaveRun, "EOF": MayHaveRun, "reset": NotRun, "broken": MayHaveRun}},
-		{"whole, shared connection", evidence{sent: whole, shared: true}, all(MayHaveRun)},
-		{"write under way, shared connection", evidence{sent: unknown, shared: true}, all(MayHaveRun)},
-		{"whole, last read before it", evidence{sent: whole, shared: true, readKnown: true, lastRead: id - 1},
+		{"whole, shared connection", evidence{sent: sentWhole, shared: true}, all(MayHaveRun)},
+		{"write under way, shared connection", evidence{sent: sentUnknown, shared: true}, all(MayHaveRun)},
+		{"whole, last read before it", evidence{sent: sentWhole, shared: true, readKnown: true, lastRead: id - 1},
 			map[string]Delivery{"time-out": MayHaveRun, "EOF": NotRun, "reset": NotRun, "broken": MayHaveRun}},
-		{"whole, itself read", evidence{sent: whole, shared: true, readKnown: true, lastRead: id}, all(MayHaveRun)},
-		{"whole, itself read, own connection", evidence{sent: whole, readKnown: true, lastRead: id}, all(MayHaveRun)},
-		{"whole, nothing read", evidence{sent: whole, readKnown: true, lastRead: 0},
+		{"whole, itself read", evidence{sent: sentWhole, shared: true, readKnown: true, lastRead: id}, all(MayHaveRun)},
+		{"whole, itself read, own connection", evidence{sent: sentWhole, readKnown: true, lastRead: id}, all(MayHaveRun)},
+		{"whole, nothing read", evidence{sent: sentWhole, readKnown: true, lastRead: 0},
 			map[string]Delivery{"time-out": MayHaveRun, "EOF": NotRun, "reset": NotRun, "broken": MayHaveRun}},
 	} {
 		for name, end := range endings {

@@ -41,6 +41,7 @@ func (p *pool) requireNothingInFlight() {
 }
 
 func TestManyAreSpreadOverTheWorkers(t *testing.T) {
+	t.Parallel()
 	p := newPool(t, 4, 128)
 	var workers []*fake
 	for i := range 4 {
@@ -63,6 +64,7 @@ func manyAnswered(t *testing.T, p *pool, n int) {
 }
 
 func TestNoneIsNothing(t *testing.T) {
+	t.Parallel()
 	p := newPool(t, 1, 1)
 	replies, failures := p.client.Many(t.Context(), nil)
 	require.Empty(t, replies)
@@ -70,11 +72,12 @@ func TestNoneIsNothing(t *testing.T) {
 }
 
 func TestWhatExceedsTheSlotsIsBusy(t *testing.T) {
+	t.Parallel()
 	p := newPool(t, 2, 4)
 	for i := range 2 {
 		p.worker(i, func(c *fakeConn, pkg protocol.Package) error {
 			c.tasks.Go(func() {
-				<-time.After(20 * time.Millisecond)
+				<-time.After(200 * time.Millisecond) // longer than Many takes to find the other calls busy
 				_ = echo(c, pkg)
 			})
 			return nil
@@ -101,6 +104,7 @@ func TestWhatExceedsTheSlotsIsBusy(t *testing.T) {
 }
 
 func TestManyOfAllKinds(t *testing.T) {
+	t.Parallel()
 	p := newPool(t, 2, 64)
 	for i := range 2 {
 		p.worker(i, func(c *fakeConn, pkg protocol.Package) error {
@@ -137,6 +141,7 @@ func TestManyOfAllKinds(t *testing.T) {
 }
 
 func TestTheContextsEndEndsAllOfMany(t *testing.T) {
+	t.Parallel()
 	p := newPool(t, 1, 4)
 	ctx, cancel := context.WithCancel(t.Context())
 	p.worker(0, func(c *fakeConn, _ protocol.Package) error {
@@ -159,6 +164,7 @@ func TestTheContextsEndEndsAllOfMany(t *testing.T) {
 }
 
 func TestManyToAWorkerThatIsGoneGoElsewhere(t *testing.T) {
+	t.Parallel()
 	p := newPool(t, 2, 64)
 	p.row(0, 1) // no socket
 	w := p.worker(1, echo)
@@ -168,6 +174,7 @@ func TestManyToAWorkerThatIsGoneGoElsewhere(t *testing.T) {
 }
 
 func TestManyToAWorkerThatDiesAreLostOnce(t *testing.T) {
+	t.Parallel()
 	p := newPool(t, 1, 64)
 	w := p.worker(0, func(c *fakeConn, pkg protocol.Package) error {
 		if c.packages.Load() == 20 {
@@ -191,6 +198,7 @@ func TestManyToAWorkerThatDiesAreLostOnce(t *testing.T) {
 }
 
 func TestAWorkersOwnBusyReturnsOneOfManyToWaiting(t *testing.T) {
+	t.Parallel()
 	p := newPool(t, 1, 64)
 	w := p.worker(0, func(c *fakeConn, pkg protocol.Package) error {
 		if c.packages.Load()%3 == 0 {
@@ -209,6 +217,7 @@ func TestAWorkersOwnBusyReturnsOneOfManyToWaiting(t *testing.T) {
 }
 
 func TestManyAfterClose(t *testing.T) {
+	t.Parallel()
 	p := newPool(t, 1, 64)
 	require.NoError(t, p.client.Close(t.Context()))
 	_, failures := p.client.Many(t.Context(), numbered(2))
@@ -218,6 +227,7 @@ func TestManyAfterClose(t *testing.T) {
 }
 
 func TestADeadlineThatPassesBeforeThereIsAConnectionEndsItsOwnCallAlone(t *testing.T) {
+	t.Parallel()
 	p := newPool(t, 1, 64)
 	l, row := p.listen(0), p.row(0, 1)
 	calls := numbered(4)
@@ -240,6 +250,7 @@ func TestADeadlineThatPassesBeforeThereIsAConnectionEndsItsOwnCallAlone(t *testi
 }
 
 func TestNothingOfManyIsSentAfterTheContextsEnd(t *testing.T) {
+	t.Parallel()
 	p := newPool(t, 1, 64)
 	w := p.worker(0, echo)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -256,6 +267,7 @@ func TestNothingOfManyIsSentAfterTheContextsEnd(t *testing.T) {
 }
 
 func TestResultsOfManyDoNotReachIntoEachOther(t *testing.T) {
+	t.Parallel()
 	p := newPool(t, 1, 128)
 	p.worker(0, echo)
 	replies, failures := p.client.Many(t.Context(), numbered(100))
