@@ -1,4 +1,12 @@
 // Package storetest tests an implementation of middleware.Store against the interface's contract.
+//
+//	func TestStore(t *testing.T) {
+//		storetest.Run(t, func(t *testing.T) (middleware.Store, func(time.Duration)) {
+//			clock := time.Now()
+//			store := newStore(t, func() time.Time { return clock })
+//			return store, func(d time.Duration) { clock = clock.Add(d) }
+//		})
+//	}
 package storetest
 
 import (
