@@ -31,6 +31,27 @@ func InReadme(t testing.TB, document, heading, file string) {
 	assert.Equal(t, "package main\n"+want, program)
 }
 
+// InFiles checks that each block of Go code of a document stands in one of the files.
+func InFiles(t testing.TB, document string, files ...string) {
+	t.Helper()
+	text, err := os.ReadFile(document)
+	require.NoError(t, err)
+	var sources strings.Builder
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		sources.Write(source)
+	}
+	parts := strings.Split(string(text), "```go\n")
+	require.Greater(t, len(parts), 1, "%s has no Go code", document)
+	for _, part := range parts[1:] {
+		block, _, _ := strings.Cut(part, "```\n")
+		if !strings.Contains(sources.String(), block) {
+			t.Errorf("no file has this block of %s:\n%s", document, block)
+		}
+	}
+}
+
 // ShortTempDir makes a folder for the sockets of a pool, whose paths are at most 100 bytes long.
 func ShortTempDir(t testing.TB) string {
 	t.Helper()
