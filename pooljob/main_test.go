@@ -20,7 +20,7 @@ import (
 
 const waitLimit = time.Minute // of every wait for an event that is certain
 
-var remote = Register(testHandlers())
+var remote = register(taskName+"_test", testHandlers()) // Register is the example's
 
 func TestMain(m *testing.M) {
 	task.RunIfWorker()

@@ -34,8 +34,11 @@ type request struct {
 // and in the workers alike; a second call panics, as task.Register does. Handlers that reg gets
 // later run too, but Handlers does not list them.
 func Register(reg *job.Registry) *Remote {
-	w := worker{reg}
-	return &Remote{types: reg.Types(), task: task.Define(taskName, w.run)}
+	return register(taskName, reg)
+}
+
+func register(name string, reg *job.Registry) *Remote {
+	return &Remote{types: reg.Types(), task: task.Define(name, worker{reg}.run)}
 }
 
 // Handlers returns a handler for each registered type that runs the job in pool. When a job has run
