@@ -13,7 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
+
+	"github.com/taskd-go/task/internal/sys"
 )
 
 // maxRemoved is how many bytes of removed letters a file may hold before it is compacted; it may
@@ -57,7 +58,7 @@ func OpenFileDeadLetters(path string) (*FileDeadLetters, error) {
 	if err != nil {
 		return nil, fmt.Errorf("job: dead letters: %w", err)
 	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := sys.TryLock(lock); err != nil {
 		lock.Close()
 		return nil, fmt.Errorf("job: dead letters %s: another process has it open: %w", path, err)
 	}

@@ -3,7 +3,8 @@ package job
 import (
 	"encoding/json"
 	"time"
-	"unicode/utf8"
+
+	"github.com/taskd-go/task/internal/textcut"
 )
 
 // MaxFailures is the most failed attempts that a job carries in a queue, with the Runner of
@@ -55,12 +56,6 @@ func setFailures(meta map[string]any, failures []AttemptError, keep int) {
 }
 
 func attemptError(attempt int, reason Reason, err error) AttemptError {
-	text := err.Error()
-	if cut := maxErrorText; len(text) > cut {
-		for cut > 0 && !utf8.RuneStart(text[cut]) {
-			cut--
-		}
-		text = text[:cut]
-	}
+	text := textcut.To(err.Error(), maxErrorText)
 	return AttemptError{Attempt: attempt, At: time.Now().Unix(), Reason: reason, Error: text}
 }

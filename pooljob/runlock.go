@@ -5,6 +5,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/taskd-go/task/internal/sys"
 )
 
 // A runLock is an empty temporary file that tells the caller when a job no longer runs. The worker
@@ -32,7 +34,7 @@ func (l *runLock) close() {
 
 // wait returns when the job does not run, and keeps it from starting later.
 func (l *runLock) wait() {
-	for pause := time.Millisecond; !lock(l.file); pause = min(2*pause, 100*time.Millisecond) {
+	for pause := time.Millisecond; sys.TryLock(l.file) != nil; pause = min(2*pause, 100*time.Millisecond) {
 		time.Sleep(pause)
 	}
 }
@@ -44,7 +46,7 @@ func lockForRun(path string) (release func(), ok bool) {
 	if err != nil {
 		return nil, false
 	}
-	if !lock(f) || removed(f) {
+	if sys.TryLock(f) != nil || removed(f) {
 		f.Close()
 		return nil, false
 	}
@@ -52,10 +54,6 @@ func lockForRun(path string) (release func(), ok bool) {
 		os.Remove(path) // in case the caller has ended
 		f.Close()
 	}, true
-}
-
-func lock(f *os.File) bool {
-	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
 }
 
 // removed reports whether the file lost its name between being opened and being locked.

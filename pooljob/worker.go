@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/internal/textcut"
 	"github.com/taskd-go/task/job"
 )
 
@@ -94,12 +95,8 @@ func answerOf(result job.Result) answer {
 	return a
 }
 
-func cut(text string) string {
-	if len(text) > maxText {
-		text = text[:maxText]
-	}
-	return strings.ToValidUTF8(text, "")
-}
+// cut shortens text to maxText bytes and drops what is not UTF-8.
+func cut(text string) string { return strings.ToValidUTF8(textcut.To(text, maxText), "") }
 
 // result returns what the handler returned, except for the types of its errors.
 func (a answer) result() job.Result {

@@ -2,9 +2,9 @@ package worker
 
 import (
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/taskd-go/task/internal/codec"
+	"github.com/taskd-go/task/internal/textcut"
 	"github.com/taskd-go/task/protocol"
 )
 
@@ -63,7 +63,7 @@ func (t *taskType) answered(size int) {
 func (s *Server) failureFrame(id uint64, status protocol.Status, text string, taskID uint64) *buffer {
 	b := s.buffers.get(0)
 	b.b = protocol.AppendResponseHead(protocol.BeginFrame(b.b), id, false, status)
-	b.b = protocol.AppendText(b.b, cut(text, min(maxText, s.cfg.MaxPackageSize-frameMargin)))
+	b.b = protocol.AppendText(b.b, textcut.To(text, min(maxText, s.cfg.MaxPackageSize-frameMargin)))
 	b.b = protocol.AppendResponseTail(b.b, taskID)
 	s.end(b)
 	return b
@@ -76,15 +76,4 @@ func (s *Server) end(b *buffer) {
 		s.log.Error("an answer does not fit", "worker", s.cfg.Index, "err", err)
 		b.b = b.b[:0]
 	}
-}
-
-// cut shortens s to at most max bytes, not within a character.
-func cut(s string, max int) string {
-	if len(s) <= max {
-		return s
-	}
-	for max > 0 && !utf8.RuneStart(s[max]) {
-		max--
-	}
-	return s[:max]
 }

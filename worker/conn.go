@@ -74,7 +74,7 @@ func (s *Server) admitsPeer(nc *net.UnixConn) bool {
 		s.ownFailure(err)
 		return false
 	}
-	return who.UID == 0 || who.UID == os.Getuid()
+	return who.Trusted()
 }
 
 func (c *conn) read() {

@@ -150,7 +150,7 @@ func samePerson(c *net.UnixConn) error {
 	if err != nil {
 		return err
 	}
-	if peer.UID != os.Getuid() && peer.UID != 0 {
+	if !peer.Trusted() {
 		return fmt.Errorf("the process %d at the other end belongs to user %d, we are user %d", peer.PID, peer.UID, os.Getuid())
 	}
 	return nil

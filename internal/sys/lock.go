@@ -11,20 +11,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrLocked says that somebody has a lock.
+// ErrLocked is the error of a lock that is held already.
 var ErrLocked = errors.New("the lock is held")
 
-// Lock takes path's flock without waiting, creates the file (mode 0600) where
-// there is none, and writes our pid into it. Closing f gives the lock back. The error wraps ErrLocked
-// when another process has it; holder is then its pid, 0 when unknown.
+// TryLock takes the exclusive flock of the open file f, without waiting. Closing f releases the lock. The
+// error wraps ErrLocked if the lock is held through another open file.
+func TryLock(f *os.File) error {
+	err := control(f, func(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return ErrLocked
+	}
+	return err
+}
+
+// Lock takes the flock of the file at path, without waiting, and writes this process's pid into the file. It
+// creates the file with mode 0600 if there is none. Closing f releases the lock. If another process holds
+// the lock, the error wraps ErrLocked, and holder is the pid of that process, or 0 if unknown.
 func Lock(path string) (f *os.File, holder int, err error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 		if err != nil {
 			return nil, 0, fmt.Errorf("lock: %w", err)
 		}
-		err = control(f, func(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
-		if errors.Is(err, unix.EWOULDBLOCK) {
+		err = TryLock(f)
+		if errors.Is(err, ErrLocked) {
 			holder := readPID(f)
 			return nil, holder, errors.Join(fmt.Errorf("lock %s: %w (pid %d)", path, ErrLocked, holder), f.Close())
 		}

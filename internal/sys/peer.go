@@ -3,13 +3,17 @@ package sys
 import (
 	"fmt"
 	"net"
+	"os"
 )
 
-// A Cred says who is at the other end of a connection.
+// A Cred names a process and its user.
 type Cred struct{ PID, UID int }
 
-// Peer returns who is at the other end: who connected, or, for a client, the
-// process that called listen last.
+// Trusted reports whether the process belongs to the user of this process or to root.
+func (c Cred) Trusted() bool { return c.UID == 0 || c.UID == os.Getuid() }
+
+// Peer returns the process at the other end of c: the one that connected or, for a client, the one that
+// last called listen.
 func Peer(c *net.UnixConn) (Cred, error) {
 	var cred Cred
 	err := control(c, func(fd int) (err error) {
@@ -22,5 +26,5 @@ func Peer(c *net.UnixConn) (Cred, error) {
 	return cred, nil
 }
 
-// CloseRead shuts the reading side down; see BarrierRead.
+// CloseRead shuts down the reading side of c; see BarrierRead.
 func CloseRead(c *net.UnixConn) error { return c.CloseRead() }

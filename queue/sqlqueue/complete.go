@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/taskd-go/task/internal/textcut"
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue/backend"
 )
@@ -192,11 +192,5 @@ const maxText = 60_000
 // would keep its job running for ever.
 func storable(text string) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text[:min(len(text), maxText)], "\uFFFD"), "\x00", "\uFFFD")
-	if cut := maxText; len(text) > cut {
-		for !utf8.RuneStart(text[cut]) {
-			cut--
-		}
-		text = text[:cut]
-	}
-	return text
+	return textcut.To(text, maxText)
 }

@@ -1,0 +1,32 @@
+package textcut
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestTo(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, s string
+		limit   int
+		want    string
+	}{
+		{"short enough", "abc", 3, "abc"},
+		{"ASCII", "abcd", 3, "abc"},
+		{"at a character's end", "aéb", 3, "aé"},
+		{"within two bytes", "aéb", 2, "a"},
+		{"within four bytes", "a😀b", 4, "a"},
+		{"no room for the first character", "😀", 3, ""},
+		{"nothing", "abc", 0, ""},
+		{"a negative limit", "abc", -1, ""},
+		{"continuation bytes alone", strings.Repeat("\x80", 10), 8, "\x80\x80\x80\x80"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			assert.Equal(t, tt.want, To(tt.s, tt.limit))
+		})
+	}
+}
