@@ -11,6 +11,11 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/taskd-go/task/cmd/taskd/internal/cli"
+	"github.com/taskd-go/task/cmd/taskd/internal/queuecmd"
+	"github.com/taskd-go/task/cmd/taskd/internal/waittest"
+	"github.com/taskd-go/task/internal/programtest"
 )
 
 // writeConfig writes a config file of a test's own.
@@ -24,7 +29,7 @@ func writeConfig(t *testing.T, text string) (path string) {
 // flagsOf are the values with which a command would run.
 func flagsOf(t *testing.T, args ...string) map[string]string {
 	t.Helper()
-	root, _ := newRoot()
+	root := newCommand().root
 	cmd, _, err := root.Find(args)
 	require.NoError(t, err)
 	values := map[string]string{}
@@ -37,7 +42,7 @@ func flagsOf(t *testing.T, args ...string) map[string]string {
 	return values
 }
 
-func TestAFlagGoesBeforeItsVariableAndThatBeforeTheFile(t *testing.T) {
+func TestAFlagOverridesItsVariableAndThatTheFile(t *testing.T) {
 	path := writeConfig(t, `
 name = "app"
 workers = 7
@@ -49,6 +54,7 @@ env = ["PATH", "HOME"]
 allow-exec = ["git", "/usr/bin/*"]
 log = "json"
 `)
+	t.Setenv("TASKD_CONFIG", "")
 	t.Setenv("TASKD_MAX_RUNNING", "8")
 	t.Setenv("TASKD_WORKERS", "6")
 	got := flagsOf(t, "serve", "--config", path, "--workers", "5")
@@ -67,23 +73,24 @@ log = "json"
 func TestTheUsersOwnFileIsFoundByItself(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", home)
+	t.Setenv("TASKD_CONFIG", "") // which restores it
 	os.Unsetenv("TASKD_CONFIG")
-	t.Cleanup(func() { os.Setenv("TASKD_CONFIG", "") })
 	require.NoError(t, os.Mkdir(filepath.Join(home, "taskd"), 0o700))
 	path := filepath.Join(home, "taskd", "config.toml")
 	require.NoError(t, os.WriteFile(path, []byte(`name = "mine"`), 0o600))
 	assert.Equal(t, "mine", flagsOf(t, "status")["name"])
 
 	require.NoError(t, os.WriteFile(path, []byte(`nmae = "mine"`), 0o600))
-	code, _, stderr := taskd(t, t.TempDir(), "status")
-	assert.Equal(t, exitUsage, code)
+	code, _, stderr := programtest.Start(t, t.TempDir(), nil, "status").Wait()
+	assert.Equal(t, cli.ExitUsage, code)
 	assert.Contains(t, stderr, path+`: nmae = "mine": there is no such setting`)
-	code, stdout, stderr := taskd(t, t.TempDir(), "serve", "--help")
+	code, stdout, stderr := programtest.Start(t, t.TempDir(), nil, "serve", "--help").Wait()
 	assert.Zero(t, code, stderr)
 	assert.Contains(t, stdout, "--config", "help can be read beside a broken file")
 }
 
 func TestAWrongConfigFileIsRefusedWithFileKeyValueAndRule(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		`wokers = 3`:                                 `: wokers = 3: there is no such setting`,
 		"[serve]\nworkers = 3":                       `: serve.workers = 3: there is no such setting`,
@@ -117,9 +124,10 @@ func TestAWrongConfigFileIsRefusedWithFileKeyValueAndRule(t *testing.T) {
 		`name =`:                                     `line 1`,
 	} {
 		t.Run(text, func(t *testing.T) {
+			t.Parallel()
 			path := writeConfig(t, text)
 			code, stdout, stderr := taskd(t, t.TempDir(), "queue", "size", "--config", path)
-			assert.Equal(t, exitUsage, code, stderr)
+			assert.Equal(t, cli.ExitUsage, code, stderr)
 			assert.Empty(t, stdout)
 			assert.Contains(t, stderr, path)
 			assert.Contains(t, stderr, want)
@@ -130,27 +138,29 @@ func TestAWrongConfigFileIsRefusedWithFileKeyValueAndRule(t *testing.T) {
 }
 
 func TestAConfigFileThatCannotBeReadIsRefused(t *testing.T) {
+	t.Parallel()
 	for path, want := range map[string]string{
 		"/nonexistent/taskd.toml": "no such file", t.TempDir(): "is a directory", "/dev/zero": "at most 1048576 bytes",
 	} {
 		code, _, stderr := taskd(t, t.TempDir(), "queue", "size", "--config", path)
-		assert.Equal(t, exitUsage, code, stderr)
+		assert.Equal(t, cli.ExitUsage, code, stderr)
 		assert.Contains(t, stderr, path)
 		assert.Contains(t, stderr, want)
 	}
 }
 
 func TestWhatTheLibraryRefusesIsSaidOfWhereItStands(t *testing.T) {
+	t.Parallel()
 	path := writeConfig(t, `name = "a/b"`)
 	code, _, stderr := taskd(t, t.TempDir(), "serve", "--config", path)
-	assert.Equal(t, exitUsage, code)
+	assert.Equal(t, cli.ExitUsage, code)
 	assert.Contains(t, stderr, path+`: name = "a/b": it must not contain "/"`)
-	t.Setenv("TASKD_NAME", "a/b")
-	_, _, stderr = taskd(t, t.TempDir(), "serve")
+	_, _, stderr = launch(t, t.TempDir(), []string{"TASKD_NAME=a/b"}, "serve").Wait()
 	assert.Contains(t, stderr, `TASKD_NAME="a/b": it must not contain "/"`)
 }
 
 func TestTheFileNamesTheDatabase(t *testing.T) {
+	t.Parallel()
 	one, two := newJobs(t), newJobs(t)
 	path := writeConfig(t, `
 dsn = "`+one.dsn+`"
@@ -159,44 +169,44 @@ default_queue = "mail"
 [connections]
 second = "`+two.dsn+`"
 `)
-	push := func(flags ...string) {
+	push := func(env []string, flags ...string) {
 		t.Helper()
-		code, _, stderr := taskd(t, t.TempDir(), append([]string{"queue", "push", "exec", "--config", path}, flags...)...)
+		args := append([]string{"queue", "push", "exec", "--config", path}, flags...)
+		code, _, stderr := launch(t, t.TempDir(), env, args...).Wait()
 		require.Zero(t, code, stderr)
 	}
-	push()
+	push(nil)
 	var mail struct{ Size int }
 	one.read(&mail, "size", "--queue", "mail")
 	assert.Equal(t, 1, mail.Size, "default_queue is the queue of push")
-	push("--dsn", two.dsn, "--queue", "other")
-	assert.Equal(t, 1, two.size().Size, "a flag goes before the file")
+	push(nil, "--dsn", two.dsn, "--queue", "other")
+	assert.Equal(t, 1, two.size().Size, "a flag overrides the file")
 
-	t.Setenv("QUEUE_DB_CONNECTION", "second")
-	t.Setenv("QUEUE_NAME", "sms")
-	push()
+	env := []string{"QUEUE_DB_CONNECTION=second", "QUEUE_NAME=sms"}
+	push(env)
 	assert.Equal(t, 1, one.size().Size)
-	assert.Equal(t, 2, two.size().Size, "the environment goes before the file")
-	var did totals
+	assert.Equal(t, 2, two.size().Size, "the environment overrides the file")
+	var did queuecmd.Totals
+	two.env = env
 	two.read(&did, "work", "--once")
-	assert.Equal(t, totals{Dead: 1}, did, "QUEUE_NAME is the queue of work")
+	assert.Equal(t, queuecmd.Totals{Dead: 1}, did, "QUEUE_NAME is the queue of work")
 
-	t.Setenv("QUEUE_DB_CONNECTION", "third")
-	code, _, stderr := taskd(t, t.TempDir(), "queue", "size", "--config", path)
-	assert.Equal(t, exitUsage, code)
+	code, _, stderr := launch(t, t.TempDir(), []string{"QUEUE_DB_CONNECTION=third"}, "queue", "size", "--config", path).Wait()
+	assert.Equal(t, cli.ExitUsage, code)
 	assert.Contains(t, stderr, `QUEUE_DB_CONNECTION="third": want a name from the section [connections]`)
-	t.Setenv("QUEUE_DRIVER", "sync")
-	code, _, stderr = taskd(t, t.TempDir(), "queue", "size", "--dsn", one.dsn)
-	assert.Equal(t, exitUsage, code)
+	code, _, stderr = launch(t, t.TempDir(), []string{"QUEUE_DRIVER=sync"}, "queue", "size", "--dsn", one.dsn).Wait()
+	assert.Equal(t, cli.ExitUsage, code)
 	assert.Contains(t, stderr, `QUEUE_DRIVER="sync": want database`)
 }
 
 func TestWorkersKeepWhatTheFileSaidWhenItChanges(t *testing.T) {
+	t.Parallel()
 	path := writeConfig(t, "workers = 1\nallow-exec = [\"echo\"]\nenv = [\"PATH\"]\n")
-	s := servePool(t, "--config", path)
+	s := servePool(t, nil, "--config", path)
 	require.NoError(t, os.WriteFile(path, []byte("no file any more"), 0o600))
 	first := s.status()[0].PID
 	require.NoError(t, syscall.Kill(first, syscall.SIGKILL))
-	eventually(t, "another worker serves", func() bool {
+	waittest.Eventually(t, "another worker serves", func() bool {
 		row := s.status()[0]
 		return row.Accepting && row.PID != first && row.PID != 0
 	})

@@ -10,9 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/taskd-go/task/cmd/taskd/internal/cli"
+	"github.com/taskd-go/task/cmd/taskd/internal/database"
+	"github.com/taskd-go/task/cmd/taskd/internal/settings"
+	"github.com/taskd-go/task/cmd/taskd/internal/waittest"
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
 )
@@ -24,48 +29,57 @@ func (idle) JobType() string              { return "idle" }
 func (idle) Handle(context.Context) error { return nil }
 
 // open opens the database in the test's own process, for what would be too many commands.
-func (j *jobs) open() *database {
+func (j *jobs) open() *database.DB {
 	j.t.Helper()
-	db, err := source{dsn: j.dsn}.open(j.t.Context())
+	at := database.NewTarget(&settings.Reader{})
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	at.AddFlags(flags)
+	require.NoError(j.t, flags.Parse([]string{"--dsn", j.dsn}))
+	db, err := at.Open(j.t.Context())
 	require.NoError(j.t, err)
 	j.t.Cleanup(func() { db.Close() })
 	return db
 }
 
 // pushMany pushes n jobs of a type that no command knows.
-func (j *jobs) pushMany(n int) *database {
+func (j *jobs) pushMany(n int) *database.DB {
 	j.t.Helper()
 	db := j.open()
 	js := make([]queue.Job, n)
 	for i := range js {
 		js[i] = idle{}
 	}
-	_, err := db.queue.PushMany(j.t.Context(), js)
+	_, err := db.Queue.PushMany(j.t.Context(), js)
 	require.NoError(j.t, err)
 	return db
 }
 
 // buryMany makes n dead letters.
-func (j *jobs) buryMany(n int) *database {
+func (j *jobs) buryMany(n int) *database.DB {
 	j.t.Helper()
 	db := j.pushMany(n)
 	quiet := queue.Runner(&job.Runner{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	none, err := job.NewRegistry()
 	require.NoError(j.t, err)
-	_, err = queue.NewWorker(db.queue, none, quiet).WorkUntilEmpty(j.t.Context(), 0)
+	_, err = queue.NewWorker(db.Queue, none, quiet).WorkUntilEmpty(j.t.Context(), 0)
 	require.NoError(j.t, err)
 	return db
 }
 
-func letterCount(t *testing.T, db *database) int {
+func letterCount(t *testing.T, db *database.DB) int {
 	t.Helper()
-	classes, err := db.queue.CountFailed(t.Context(), queue.Filter{})
+	classes, err := db.Queue.CountFailed(t.Context(), queue.Filter{})
 	require.NoError(t, err)
-	return letters(classes)
+	total := 0
+	for _, n := range classes {
+		total += n
+	}
+	return total
 }
 
 // Counting is O(n). Here the command counts up to a cap, and says so.
 func TestADeepQueueIsCountedToACap_Row49(t *testing.T) {
+	t.Parallel()
 	j := newJobs(t)
 	j.pushMany(queue.MaxCount - 1)
 	var size struct {
@@ -87,6 +101,7 @@ func TestADeepQueueIsCountedToACap_Row49(t *testing.T) {
 }
 
 func TestRetryOfAllShowsItsProgress(t *testing.T) {
+	t.Parallel()
 	j := newJobs(t)
 	j.buryMany(500)
 	code, stdout, stderr := j.run("retry", "--all", "--yes")
@@ -101,6 +116,7 @@ func TestRetryOfAllShowsItsProgress(t *testing.T) {
 }
 
 func TestRetryOfFewShowsNoProgressUnlessItIsSlow(t *testing.T) {
+	t.Parallel()
 	j := newJobs(t)
 	j.buryMany(10)
 	_, _, stderr := j.run("retry", "--all", "--yes", "--limit", "5")
@@ -110,19 +126,20 @@ func TestRetryOfFewShowsNoProgressUnlessItIsSlow(t *testing.T) {
 }
 
 func TestRetryOfAllKeepsItsRateAndCanBeInterrupted(t *testing.T) {
-	const n, rate, atOnce = 60, 20, 2 // a tenth of the rate goes at once
+	t.Parallel()
+	const n, rate, atOnce = 600, 20, 2 // a tenth of the rate goes at once
 	j := newJobs(t)
 	db := j.buryMany(n)
 	begin := time.Now()
 	p := j.start("retry", "--all", "--yes", "--rate", fmt.Sprint(rate))
-	eventually(t, "some are back", func() bool {
+	waittest.Eventually(t, "some are back", func() bool {
 		back := n - letterCount(t, db)
 		assert.LessOrEqual(t, float64(back), rate*time.Since(begin).Seconds()+atOnce)
 		return back >= 8
 	})
-	p.signal(syscall.SIGINT)
-	code, stdout, stderr := p.wait()
-	assert.Equal(t, exitInterrupted, code, stderr)
+	p.Signal(syscall.SIGINT)
+	code, stdout, stderr := p.Wait()
+	assert.Equal(t, cli.ExitInterrupted, code, stderr)
 	left := letterCount(t, db)
 	assert.Positive(t, left)
 	assert.Equal(t, fmt.Sprintf("%d dead letters are back in their queues\n", n-left), stdout)

@@ -7,36 +7,40 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/taskd-go/task/cmd/taskd/internal/cli"
 	"github.com/taskd-go/task/queue/sqlqueue/sqlite"
 )
 
 func TestRetryingSomeDoesNotStopAtAnUnknownOne(t *testing.T) {
+	t.Parallel()
 	j := newJobs(t)
 	j.bury("exit 3")
 	code, stdout, stderr := j.run("retry", "99", "1")
-	assert.Equal(t, exitFailed, code)
+	assert.Equal(t, cli.ExitFailed, code)
 	assert.Contains(t, stdout, "dead letter 1 is back")
 	assert.Contains(t, stderr, "99")
 	assert.Equal(t, 1, j.size().Ready)
 }
 
 func TestRetryOfAllAsksWhenOneErrorDominates(t *testing.T) {
+	t.Parallel()
 	j := newJobs(t)
 	j.bury("exit 3")
 	j.bury("exit 4")
 	code, _, stderr := j.run("retry", "--all")
-	assert.Equal(t, exitUsage, code)
-	assert.Contains(t, stderr, "2 of 2 dead letters have the error *main.endError")
+	assert.Equal(t, cli.ExitUsage, code)
+	assert.Contains(t, stderr, "2 of 2 dead letters have the error *builtin.ExitError")
 	assert.Contains(t, stderr, "send 2 again: not without --yes")
 	_, _, stderr = j.run("retry", "--all", "--limit", "1")
 	assert.Contains(t, stderr, "send 1 again")
 	assert.Len(t, j.failed(), 2)
 
-	assert.Contains(t, j.ok("retry", "--all", "--dry-run"), "2 × *main.endError\n2 dead letters would be sent again")
+	assert.Contains(t, j.ok("retry", "--all", "--dry-run"), "2 × *builtin.ExitError\n2 dead letters would be sent again")
 	assert.Len(t, j.failed(), 2)
 }
 
 func TestRetryOfAllTakesWhatItsFiltersChoose(t *testing.T) {
+	t.Parallel()
 	j := newJobs(t)
 	j.bury("exit 3")
 	j.bury("exit 3", "--queue", "default")
@@ -50,7 +54,7 @@ func TestRetryOfAllTakesWhatItsFiltersChoose(t *testing.T) {
 	}{
 		"a type":           {[]string{"--type", "ftp"}, "1 dead letters would"},
 		"two types":        {[]string{"--type", "ftp,exec"}, "4 dead letters would"},
-		"a class":          {[]string{"--error-class", "*main.endError"}, "3 dead letters would"},
+		"a class":          {[]string{"--error-class", "*builtin.ExitError"}, "3 dead letters would"},
 		"a limit":          {[]string{"--limit", "2"}, "2 dead letters would"},
 		"the last hour":    {[]string{"--since", "1h"}, "4 dead letters would"},
 		"before that":      {[]string{"--until", "1h"}, "0 dead letters would"},
@@ -67,6 +71,7 @@ func TestRetryOfAllTakesWhatItsFiltersChoose(t *testing.T) {
 }
 
 func TestPruneRemovesOldDeadLetters(t *testing.T) {
+	t.Parallel()
 	j := newJobs(t)
 	j.bury("exit 3")
 	assert.Equal(t, "0 dead letters removed", j.ok("prune", "--older-than", "1h"))
@@ -74,6 +79,7 @@ func TestPruneRemovesOldDeadLetters(t *testing.T) {
 }
 
 func TestRetryOfAllNamesWhatTheDatabaseRefuses(t *testing.T) {
+	t.Parallel()
 	j := newJobs(t)
 	j.bury("exit 3")
 	j.bury("exit 4")
@@ -85,7 +91,7 @@ func TestRetryOfAllNamesWhatTheDatabaseRefuses(t *testing.T) {
 		BEGIN SELECT RAISE(ABORT, 'not this one'); END`)
 	require.NoError(t, err)
 	code, stdout, stderr := j.run("retry", "--all", "--yes")
-	assert.Equal(t, exitFailed, code)
+	assert.Equal(t, cli.ExitFailed, code)
 	assert.Contains(t, stdout, "2 dead letters are back in their queues")
 	assert.Contains(t, stderr, "dead letter 2 stays: ")
 	assert.Contains(t, stderr, "not this one")

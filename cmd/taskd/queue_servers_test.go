@@ -12,20 +12,25 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/taskd-go/task/cmd/taskd/internal/cli"
+	"github.com/taskd-go/task/cmd/taskd/internal/waittest"
 )
 
 func TestServers(t *testing.T) {
+	t.Parallel()
 	for name, c := range servers {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			j := newJobs(t)
 			j.dsn = ownDatabase(t, c.driver, c.admin)
 			g := j.gate()
 			id := j.push(g.script())
-			flags := []string{"work", "--allow-exec", "sh", "--lease", "1s"}
+			flags := []string{"work", "--allow-exec", "sh", "--lease", "3s"}
 			first := j.start(flags...)
 			pid := g.reached()
-			first.signal(syscall.SIGKILL)
-			assertGone(t, pid)
+			first.Signal(syscall.SIGKILL)
+			waittest.Gone(t, pid)
 
 			second := j.start(flags...)
 			g.reached()
@@ -33,13 +38,13 @@ func TestServers(t *testing.T) {
 			assert.Equal(t, 1, j.size().Reserved)
 			g.open()
 			j.push("exit 3", "--tries", "1")
-			eventually(t, "both are done", func() bool { return j.size().Size == 0 })
+			waittest.Eventually(t, "both are done", func() bool { return j.size().Size == 0 })
 			j.ok("retry", j.failed()[0].ID)
 			j.push("true", "--queue", "mail")
 			assert.Equal(t, "1 jobs removed", j.ok("clear", "--queue", "mail", "--yes"))
 			j.ok("restart")
-			code, _, stderr := second.wait()
-			assert.Equal(t, exitRestart, code, stderr)
+			code, _, stderr := second.Wait()
+			assert.Equal(t, cli.ExitRestart, code, stderr)
 		})
 	}
 }
@@ -51,9 +56,13 @@ var servers = map[string]struct{ driver, admin string }{
 
 // onEveryDatabase runs a test on an SQLite file and on a database of its own on each server.
 func onEveryDatabase(t *testing.T, test func(j *jobs)) {
-	t.Run("SQLite", func(t *testing.T) { test(newJobs(t)) })
+	t.Run("SQLite", func(t *testing.T) {
+		t.Parallel()
+		test(newJobs(t))
+	})
 	for name, c := range servers {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			j := newJobs(t)
 			j.dsn = ownDatabase(t, c.driver, c.admin)
 			test(j)

@@ -13,6 +13,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/taskd-go/task/cmd/taskd/internal/cli"
+	"github.com/taskd-go/task/cmd/taskd/internal/queuecmd"
+	"github.com/taskd-go/task/cmd/taskd/internal/waittest"
+	"github.com/taskd-go/task/internal/programtest"
 	"github.com/taskd-go/task/queue"
 )
 
@@ -21,25 +25,24 @@ type jobs struct {
 	t   *testing.T
 	dir string
 	dsn string
+	env []string // of its processes
 }
 
 func newJobs(t *testing.T) *jobs {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "taskd-q")
-	require.NoError(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return &jobs{t, dir, "sqlite:" + filepath.Join(dir, "queue.db")}
+	dir := shortTempDir(t)
+	return &jobs{t: t, dir: dir, dsn: "sqlite:" + filepath.Join(dir, "queue.db")}
 }
 
 // start starts a queue command.
-func (j *jobs) start(args ...string) *process {
+func (j *jobs) start(args ...string) *programtest.Program {
 	j.t.Helper()
-	return launch(j.t, j.dir, append([]string{"queue", "--dsn", j.dsn}, args...)...)
+	return launch(j.t, j.dir, j.env, append([]string{"queue", "--dsn", j.dsn}, args...)...)
 }
 
 func (j *jobs) run(args ...string) (code int, stdout, stderr string) {
 	j.t.Helper()
-	return j.start(args...).wait()
+	return j.start(args...).Wait()
 }
 
 // ok runs a command that must succeed, and returns its output.
@@ -73,7 +76,7 @@ func (j *jobs) bury(script string, flags ...string) {
 }
 
 // work runs a worker to its end and returns what it did.
-func (j *jobs) work(flags ...string) (did totals) {
+func (j *jobs) work(flags ...string) (did queuecmd.Totals) {
 	j.t.Helper()
 	j.read(&did, append([]string{"work", "--allow-exec", "sh"}, flags...)...)
 	return did
@@ -116,7 +119,7 @@ func (g gate) script() string { return fmt.Sprintf("echo $$ > %s; cat %s", g.pid
 // reached waits until a job runs into the gate and returns its pid.
 func (g gate) reached() int {
 	g.t.Helper()
-	return readPID(g.t, g.pids)
+	return waittest.PID(g.t, g.pids)
 }
 
 func (g gate) open() {
@@ -125,6 +128,7 @@ func (g gate) open() {
 }
 
 func TestQueueVectors(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("testdata/db_queue_cli.json")
 	require.NoError(t, err)
 	var vectors struct {
@@ -142,6 +146,7 @@ func TestQueueVectors(t *testing.T) {
 	require.Len(t, vectors.Cases, 11)
 	for _, c := range vectors.Cases {
 		t.Run(c.Command, func(t *testing.T) {
+			t.Parallel()
 			j := newJobs(t)
 			for range c.Start.Dead {
 				j.bury("exit 1")
@@ -171,7 +176,7 @@ func TestQueueVectors(t *testing.T) {
 				assert.Len(t, j.failed(), want.Dead)
 			case "queue:failed":
 				j.bury("exit 3")
-				assert.Contains(t, j.ok("failed"), "*main.endError: sh: exit status 3")
+				assert.Contains(t, j.ok("failed"), "*builtin.ExitError: sh: exit status 3")
 				assert.Equal(t, "1", j.failed()[0].ID)
 			case "queue:retry <id>":
 				j.bury("exit 3")
@@ -191,7 +196,7 @@ func TestQueueVectors(t *testing.T) {
 				var want struct{ Processed, Left int }
 				require.NoError(t, json.Unmarshal(c.Expect, &want))
 				flags := strings.Fields(strings.TrimPrefix(c.Command, "queue:work"))
-				assert.Equal(t, totals{Done: want.Processed}, j.work(flags...))
+				assert.Equal(t, queuecmd.Totals{Done: want.Processed}, j.work(flags...))
 				assert.Equal(t, want.Left, j.size().Size)
 			}
 		})
@@ -204,10 +209,10 @@ func worksUntilStopped(t *testing.T, j *jobs) {
 		for range 3 {
 			j.push("true")
 		}
-		eventually(t, "all jobs are done", func() bool { return j.size().Size == 0 })
+		waittest.Eventually(t, "all jobs are done", func() bool { return j.size().Size == 0 })
 	}
-	w.signal(syscall.SIGTERM)
-	code, stdout, stderr := w.wait()
+	w.Signal(syscall.SIGTERM)
+	code, stdout, stderr := w.Wait()
 	assert.Zero(t, code, stderr)
 	assert.Contains(t, stdout, "6 done, 0 to be tried again, 0 dead")
 }
@@ -218,13 +223,13 @@ func restarts(t *testing.T, j *jobs) {
 	j.push(g.script())
 	g.reached()
 	j.ok("restart")
-	eventually(t, "the worker takes no more", func() bool {
+	waittest.Eventually(t, "the worker takes no more", func() bool {
 		j.push("true")
 		return j.size().Ready >= 3
 	})
 	g.open()
-	code, stdout, stderr := w.wait()
-	assert.Equal(t, exitRestart, code, stderr)
+	code, stdout, stderr := w.Wait()
+	assert.Equal(t, cli.ExitRestart, code, stderr)
 	assert.Contains(t, stdout, "done, 0 to be tried again, 0 dead")
 }
 
@@ -238,21 +243,23 @@ func (j *jobs) reserve() {
 }
 
 func TestUnknownIDsAreExitCodeOne(t *testing.T) {
+	t.Parallel()
 	j := newJobs(t)
 	for _, args := range [][]string{{"retry", "7"}, {"failed", "7"}, {"inspect", "7"}, {"cancel", "7"}, {"retry", "seven"}} {
 		code, stdout, stderr := j.run(args...)
-		assert.Equal(t, exitFailed, code, args)
+		assert.Equal(t, cli.ExitFailed, code, args)
 		assert.Empty(t, stdout, args)
 		assert.Contains(t, stderr, "not found", args)
 	}
 }
 
 func TestClearWantsYes(t *testing.T) {
+	t.Parallel()
 	j := newJobs(t)
 	j.push("true")
 	j.push("true", "--queue", "mail")
 	code, _, stderr := j.run("clear", "--queue", "mail")
-	assert.Equal(t, exitUsage, code)
+	assert.Equal(t, cli.ExitUsage, code)
 	assert.Contains(t, stderr, "remove 1 jobs of queue mail")
 	assert.Equal(t, 2, j.size().Size)
 	assert.Equal(t, "1 jobs removed", j.ok("clear", "--queue", "mail", "--yes"))
@@ -260,6 +267,7 @@ func TestClearWantsYes(t *testing.T) {
 }
 
 func TestPushedSettingsAreKept(t *testing.T) {
+	t.Parallel()
 	j := newJobs(t)
 	id := j.push("true", "--queue", "mail", "--tries", "7", "--backoff", "2s", "--timeout", "3s", "--delay", "1h", "--unique", "k", "--priority", "high")
 	got := j.inspect(id).Job
@@ -272,11 +280,12 @@ func TestPushedSettingsAreKept(t *testing.T) {
 	assert.Contains(t, j.ok("inspect", id), "state        delayed")
 
 	code, _, stderr := j.run("push", "exec", "{}", "--unique", "k")
-	assert.Equal(t, exitFailed, code)
+	assert.Equal(t, cli.ExitFailed, code)
 	assert.Contains(t, stderr, "taken by job "+id)
 }
 
 func TestAnUrgentJobGoesFirst(t *testing.T) {
+	t.Parallel()
 	j := newJobs(t)
 	log := filepath.Join(j.dir, "log")
 	for _, level := range []string{"low", "normal", "high", "urgent", "0", "1", "2", "3"} {
@@ -289,6 +298,7 @@ func TestAnUrgentJobGoesFirst(t *testing.T) {
 }
 
 func TestQueuesOfOtherTablesShareADatabase(t *testing.T) {
+	t.Parallel()
 	j := newJobs(t)
 	for i, own := range [][]string{nil, {"--table-prefix", "app_"}, {"--table-prefix", "own_", "--jobs-table", "work", "--failed-table", "dead"}} {
 		tables := func(args ...string) []string { return append(args, own...) }
@@ -299,11 +309,11 @@ func TestQueuesOfOtherTablesShareADatabase(t *testing.T) {
 		assert.Equal(t, 1, size.Size)
 		assert.Contains(t, j.ok(tables("list")...), "exec")
 		assert.Contains(t, j.ok(tables("inspect", "1")...), "exec")
-		assert.Equal(t, totals{Dead: 1}, j.work(tables("--once")...))
+		assert.Equal(t, queuecmd.Totals{Dead: 1}, j.work(tables("--once")...))
 		require.Len(t, j.failed(own...), 1)
 		j.ok(tables("retry", "1")...)
 		j.ok(tables("pause")...)
-		assert.Equal(t, totals{}, j.work(tables("--once")...))
+		assert.Equal(t, queuecmd.Totals{}, j.work(tables("--once")...))
 		j.ok(tables("resume")...)
 		j.ok(tables("restart")...)
 		j.ok(tables("cancel", "1")...)
@@ -312,61 +322,55 @@ func TestQueuesOfOtherTablesShareADatabase(t *testing.T) {
 		j.push("true", tables()...)
 	}
 	assert.Equal(t, 1, j.size().Size)
-	t.Setenv("TASKD_TABLE_PREFIX", "app_")
+	j.env = []string{"TASKD_TABLE_PREFIX=app_"}
 	j.push("true")
 	assert.Equal(t, 2, j.size().Size)
 	path := writeConfig(t, "table-prefix = 'none_'\n[queue.drivers.database]\njobs_table = 'work'\nfailed_table = 'dead'\n")
 	var third struct{ Size int }
 	j.read(&third, "size", "--config", path, "--table-prefix", "own_")
-	assert.Equal(t, 1, third.Size, "the flag goes before the variable, and that before the file")
+	assert.Equal(t, 1, third.Size, "the flag overrides the variable, and that the file")
 
 	code, _, stderr := j.run("size", "--jobs-table", "others")
-	assert.Equal(t, exitFailed, code)
+	assert.Equal(t, cli.ExitFailed, code)
 	assert.Contains(t, stderr, "A table prefix has one set of tables")
 }
 
 func TestAPayloadComesFromStandardInput(t *testing.T) {
+	t.Parallel()
 	j := newJobs(t)
-	in, err := os.CreateTemp(j.dir, "")
-	require.NoError(t, err)
-	_, err = in.WriteString(`{"n": 9223372036854775807, "html": "<&>"}`)
-	require.NoError(t, err)
-	_, err = in.Seek(0, 0)
-	require.NoError(t, err)
-	stdin := os.Stdin
-	os.Stdin = in // what a process gets from run
-	defer func() { os.Stdin = stdin }()
-	var stdout, stderr strings.Builder
-	require.Zero(t, run([]string{"queue", "--dsn", j.dsn, "push", "count", "-"}, &stdout, &stderr), stderr.String())
+	var stdout strings.Builder
+	root := newCommand().root
+	root.SetIn(strings.NewReader(`{"n": 9223372036854775807, "html": "<&>"}`))
+	root.SetOut(&stdout)
+	root.SetArgs([]string{"queue", "--config", "", "--dsn", j.dsn, "push", "count", "-"})
+	require.NoError(t, root.Execute())
 	payload := j.inspect(strings.TrimSpace(stdout.String())).Job.Envelope.Payload
 	assert.JSONEq(t, `{"n": 9223372036854775807, "html": "<&>"}`, string(payload))
 	assert.Contains(t, string(payload), "9223372036854775807")
 }
 
 func TestTheDefaultDatabaseIsAFileOfTheUser(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
-	t.Setenv("XDG_DATA_HOME", dir)
-	t.Setenv("TASKD_DSN", "")
-	os.Unsetenv("TASKD_DSN")
-	code, stdout, stderr := taskd(t, t.TempDir(), "queue", "push", "exec")
+	code, stdout, stderr := launch(t, t.TempDir(), []string{"XDG_DATA_HOME=" + dir}, "queue", "push", "exec").Wait()
 	require.Zero(t, code, stderr)
 	assert.Equal(t, "1\n", stdout)
 	assert.FileExists(t, filepath.Join(dir, "taskd", "queue.db"))
 
 	other := newJobs(t)
-	t.Setenv("TASKD_DSN", other.dsn)
-	code, _, stderr = taskd(t, t.TempDir(), "queue", "push", "exec")
+	code, _, stderr = launch(t, t.TempDir(), []string{"XDG_DATA_HOME=" + dir, "TASKD_DSN=" + other.dsn}, "queue", "push", "exec").Wait()
 	require.Zero(t, code, stderr)
 	assert.Equal(t, 1, other.size().Size)
 }
 
 func TestADatabaseThatIsNotThereIsOneSentence(t *testing.T) {
+	t.Parallel()
 	for dsn, want := range map[string]string{
 		"postgres://u:secret@127.0.0.1:1/x": "connection refused", "mysql://u:secret@127.0.0.1:1/x": "connection refused",
 		"sqlite:/nonexistent/queue.db": "unable to open", "sqlite:" + t.TempDir(): "unable to open",
 	} {
 		code, stdout, stderr := taskd(t, t.TempDir(), "queue", "size", "--dsn", dsn)
-		assert.Equal(t, exitFailed, code, dsn)
+		assert.Equal(t, cli.ExitFailed, code, dsn)
 		assert.Empty(t, stdout)
 		assert.Contains(t, stderr, want)
 		assert.NotContains(t, stderr, "secret")
@@ -376,13 +380,14 @@ func TestADatabaseThatIsNotThereIsOneSentence(t *testing.T) {
 
 // A fresh SQLite file becomes one with a log, and gets its tables, by whoever comes first.
 func TestManyMayBeTheFirstAtOnce(t *testing.T) {
+	t.Parallel()
 	for range 5 {
 		j := newJobs(t)
 		var all sync.WaitGroup
 		for range 6 {
 			p := j.start("push", "exec")
 			all.Go(func() {
-				code, _, stderr := p.wait()
+				code, _, stderr := p.Wait()
 				assert.Zero(t, code, stderr)
 			})
 		}
@@ -390,9 +395,4 @@ func TestManyMayBeTheFirstAtOnce(t *testing.T) {
 		assert.Equal(t, 6, j.size().Size)
 		assert.Equal(t, "0 migrations applied", j.ok("migrate"))
 	}
-}
-
-func TestTablesObeyNoTextFromElsewhere(t *testing.T) {
-	assert.Equal(t, "a b [31mred", cell("a\nb \x1b[31mred", 20))
-	assert.Equal(t, "abcd…", cell("abcdefgh", 5))
 }

@@ -10,9 +10,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/taskd-go/task/cmd/taskd/internal/builtin"
+	"github.com/taskd-go/task/cmd/taskd/internal/cli"
 )
 
 func TestWrongUsageIsOneSentenceAndStartsNothing(t *testing.T) {
+	t.Parallel()
 	long := filepath.Join("/tmp", strings.Repeat("d", 101-len("/tmp//EasySwoole.TaskWorker.0.sock")))
 	for name, c := range map[string]struct {
 		args []string
@@ -90,9 +94,10 @@ func TestWrongUsageIsOneSentenceAndStartsNothing(t *testing.T) {
 		"pruning without an age":      {[]string{"queue", "prune"}, "want --older-than"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			code, stdout, stderr := taskd(t, dir, c.args...)
-			assert.Equal(t, exitUsage, code, stderr)
+			assert.Equal(t, cli.ExitUsage, code, stderr)
 			assert.Empty(t, stdout)
 			assert.Contains(t, stderr, c.want)
 			assert.Equal(t, 1, strings.Count(stderr, "\n"), "one sentence: %s", stderr)
@@ -105,14 +110,16 @@ func TestWrongUsageIsOneSentenceAndStartsNothing(t *testing.T) {
 }
 
 func TestUnknownCommandSuggestsAnother(t *testing.T) {
+	t.Parallel()
 	code, _, stderr := taskd(t, t.TempDir(), "sevre")
-	assert.Equal(t, exitUsage, code)
+	assert.Equal(t, cli.ExitUsage, code)
 	assert.Contains(t, stderr, `unknown command "sevre"`)
 	assert.Contains(t, stderr, "\tserve\n")
 }
 
 func TestEveryCommandTeachesByExample(t *testing.T) {
-	root, _ := newRoot()
+	t.Parallel()
+	root := newCommand().root
 	var look func(*cobra.Command)
 	look = func(parent *cobra.Command) {
 		for _, cmd := range parent.Commands() {
@@ -127,6 +134,7 @@ func TestEveryCommandTeachesByExample(t *testing.T) {
 }
 
 func TestHelpNamesEveryExitCode(t *testing.T) {
+	t.Parallel()
 	help := helpOf(t, "--help")
 	for _, code := range []string{"\n  0 ", "\n  1 ", "\n  2 ", "\n  3 ", "\n  4 ", "\n  5 ", "\n  6 ", "\n  130 "} {
 		assert.Contains(t, help, code)
@@ -134,8 +142,9 @@ func TestHelpNamesEveryExitCode(t *testing.T) {
 }
 
 func TestShellsCompleteTheBuiltInTasks(t *testing.T) {
+	t.Parallel()
 	got := helpOf(t, cobra.ShellCompNoDescRequestCmd, "call", "")
-	for _, name := range builtIn {
+	for _, name := range builtin.TaskNames() {
 		assert.Contains(t, got, name+"\n")
 	}
 	assert.Contains(t, helpOf(t, "completion", "bash"), "bash completion")

@@ -5,6 +5,7 @@ package programtest
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -18,7 +19,11 @@ import (
 	"github.com/taskd-go/task"
 )
 
-const marker = "TASKD_TEST_PROGRAM" // in the environment of a program and its workers
+// Variables in the environment of a program.
+const (
+	marker   = "TASKD_TEST_PROGRAM"  // its processes have it too
+	lifeline = "TASKD_TEST_LIFELINE" // its file 3 is a pipe that ends with the test binary; its processes have neither
+)
 
 // limit bounds how long a program runs. An idle machine needs a tenth of it.
 const limit = 5 * time.Minute
@@ -26,20 +31,28 @@ const limit = 5 * time.Minute
 // Main is the whole of a TestMain. In a started program it calls program, elsewhere it runs the
 // tests.
 func Main(m *testing.M, program func()) {
-	if os.Getenv(marker) == "" {
+	if os.Getenv(marker) == "" && !task.IsWorker() { // a pool may give its workers another environment
 		os.Exit(m.Run())
 	}
-	if !task.IsWorker() {
-		go func() { // a program does not outlive its test
-			_, _ = io.Copy(io.Discard, os.Stdin)
-			os.Exit(1)
-		}()
+	if os.Getenv(lifeline) != "" {
+		endWithTest()
 	}
 	// A pool refuses to start in a test binary that has not called RunIfWorker. This call matches
 	// no pool, so that a worker runs program up to its Start, as it does outside of tests.
 	task.RunIfWorker(task.Config{ServerName: "no pool has this name"})
 	program()
 	os.Exit(0)
+}
+
+// endWithTest ends this process when its test binary ends, also if that is killed.
+func endWithTest() {
+	const fd = 3
+	syscall.CloseOnExec(fd)
+	os.Unsetenv(lifeline)
+	go func() {
+		_, _ = io.Copy(io.Discard, os.NewFile(fd, "lifeline"))
+		os.Exit(1)
+	}()
 }
 
 // A Program is a started program.
@@ -57,14 +70,16 @@ func Start(t testing.TB, dir string, env []string, args ...string) *Program {
 	t.Helper()
 	p := &Program{t: t, cmd: exec.Command(os.Args[0], args...), lines: make(chan string, 1024), ended: make(chan struct{})}
 	p.cmd.Dir = dir
-	p.cmd.Env = append(append(os.Environ(), marker+"=1", "GORACE=atexit_sleep_ms=0"), env...)
+	p.cmd.Env = append(append(os.Environ(), marker+"=1", lifeline+"=1", "GORACE=atexit_sleep_ms=0"), env...)
 	p.cmd.Stderr = &p.stderr
 	p.cmd.WaitDelay = 10 * time.Second
-	stdin, err := p.cmd.StdinPipe()
+	held, life, err := os.Pipe()
 	require.NoError(t, err)
+	p.cmd.ExtraFiles = []*os.File{held}
 	stdout, err := p.cmd.StdoutPipe()
 	require.NoError(t, err)
-	require.NoError(t, p.cmd.Start())
+	err = p.cmd.Start()
+	require.NoError(t, errors.Join(err, held.Close()))
 	late := time.AfterFunc(limit, func() { _ = p.cmd.Process.Kill() })
 	go func() {
 		defer close(p.ended)
@@ -76,7 +91,8 @@ func Start(t testing.TB, dir string, env []string, args ...string) *Program {
 		_ = p.cmd.Wait()
 	}()
 	t.Cleanup(func() {
-		_ = stdin.Close()
+		_ = life.Close()
+		_ = p.cmd.Process.Kill() // also if it is stopped
 		for range p.lines {
 		}
 		<-p.ended

@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+)
+
+// TwoSignals returns two contexts. The first SIGINT or SIGTERM ends one, the next signal ends the other. stop ends both
+// and restores what the signals do by default.
+func TwoSignals(parent context.Context) (first, second context.Context, stop func()) {
+	received := make(chan os.Signal, 2)
+	signal.Notify(received, os.Interrupt, syscall.SIGTERM)
+	first, endFirst := context.WithCancel(parent)
+	second, endSecond := context.WithCancel(parent)
+
+	done := make(chan struct{})
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for _, end := range []context.CancelFunc{endFirst, endSecond} {
+			select {
+			case <-received:
+				end()
+			case <-done:
+				return
+			}
+		}
+	})
+	return first, second, func() {
+		signal.Stop(received)
+		close(done)
+		wait.Wait()
+		endFirst()
+		endSecond()
+	}
+}

@@ -1,0 +1,116 @@
+// Package queuecmd has the commands of a queue of jobs in a database.
+package queuecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/taskd-go/task/cmd/taskd/internal/cli"
+	"github.com/taskd-go/task/cmd/taskd/internal/database"
+	"github.com/taskd-go/task/cmd/taskd/internal/settings"
+	"github.com/taskd-go/task/job"
+)
+
+const help = `taskd queue keeps jobs in a database until they are done: push stores one, work runs them,
+failed shows the dead ones and retry sends those again.
+
+The database is --dsn, or TASKD_DSN, which keeps a password out of the list of processes:
+
+  sqlite:/path/file.db
+  postgres://user:password@host/database
+  mysql://user:password@host/database
+
+or dsn in the config file, which "taskd --help" describes. Otherwise it is the SQLite file
+taskd/queue.db in $XDG_DATA_HOME, or in ~/.local/share. The first use makes the tables, and the
+first use of a newer taskd updates them.
+
+Programs that share a database set --table-prefix. A prefix has one set of tables: give it, and
+--jobs-table and --failed-table if they are not the default, to every command alike.
+
+The names of settings that programs use work too: QUEUE_NAME, or default_queue in the section
+[queue] of the file, is the queue of push and work without --queue; QUEUE_DB_CONNECTION, or
+drivers.database.connection there, names an entry of the file's section [connections].
+
+An id is what push prints; a dead letter has its own id, which "taskd queue failed" shows.
+Commands that show, clear or pause mean every queue unless --queue names one.`
+
+// Jobs are the job types that the command work runs.
+type Jobs interface {
+	// Help describes the types in the help of the command.
+	Help() string
+	// AddFlags adds flags to the command.
+	AddFlags(*pflag.FlagSet)
+	// Handlers returns the handlers. lease is how long a job stays reserved without being renewed; pooled says that the
+	// handlers may run in a worker process, which calls Handlers too.
+	Handlers(lease time.Duration, pooled bool) (*job.Registry, error)
+	// Heartbeat tells worker processes that start after it, until stop, that this process lives. path is a file that it
+	// may use.
+	Heartbeat(path string, lease time.Duration) (stop func(), err error)
+}
+
+// commands are the commands on one database.
+type commands struct {
+	settings *settings.Reader
+	target   *database.Target
+	jobs     Jobs
+}
+
+// New returns the command queue, whose subcommands use the database that settings name.
+func New(r *settings.Reader, jobs Jobs) *cobra.Command {
+	c := &commands{settings: r, target: database.NewTarget(r), jobs: jobs}
+	cmd := &cobra.Command{
+		Use:   "queue",
+		Short: "Keep jobs in a database and run them",
+		Long:  help,
+		Example: `  taskd queue push exec '{"argv": ["git", "gc"]}' --delay 10m
+  taskd queue work --allow-exec git
+  taskd queue failed`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.target.AddFlags(cmd.PersistentFlags())
+	cmd.AddCommand(c.work(), c.push(), c.size(), c.clear(), c.list(), c.inspect(), c.failed(),
+		c.retry(), c.prune(), c.pause(), c.resume(), c.restart(), c.cancel(), c.migrate())
+	return cmd
+}
+
+// with opens the database for do, whose context ends with the first signal.
+func (c *commands) with(cmd *cobra.Command, do func(context.Context, *database.DB) error) error {
+	ctx, _, stop := cli.TwoSignals(cmd.Context())
+	defer stop()
+	db, err := c.target.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	err = do(ctx, db)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return cli.ErrInterrupted
+	}
+	return err
+}
+
+func (c *commands) migrate() *cobra.Command {
+	return &cobra.Command{
+		Use:   "migrate",
+		Short: "Make or update the tables",
+		Long: `Migrate makes the queue's tables, or updates them. Every other command does so too. Migrate is for
+a user of the database who may change tables, if the users of the other commands may not.`,
+		Example: `  taskd queue migrate --dsn postgres://admin@db/app`,
+		Args:    cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.with(cmd, func(_ context.Context, db *database.DB) error {
+				fmt.Fprintf(cmd.OutOrStdout(), "%d migrations applied\n", db.Applied)
+				return nil
+			})
+		},
+	}
+}
+
+// oneID is the rule of the arguments of a command on one job.
+var oneID = cli.Args(1, 1, "needs one ID")

@@ -1,0 +1,162 @@
+package queuecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/taskd-go/task/cmd/taskd/internal/cli"
+	"github.com/taskd-go/task/cmd/taskd/internal/database"
+	"github.com/taskd-go/task/cmd/taskd/internal/term"
+	"github.com/taskd-go/task/queue"
+)
+
+// A replay is a run of the command retry with --all, as its flags describe it.
+type replay struct {
+	filter      queue.Filter
+	all         bool
+	yes, dryRun bool
+}
+
+func (c *commands) retry() *cobra.Command {
+	var r replay
+	cmd := &cobra.Command{
+		Use:   "retry ID... | --all",
+		Short: "Send dead letters again",
+		Long: `Retry puts dead letters back into their queues, due at once, with all their attempts and with the ids
+that their jobs had. An ID is a dead letter's, as "taskd queue failed" shows it; an unknown one is
+exit code 1.
+
+--all takes all that the filters choose. When more than half of several letters have one error
+class, the cause may still be there: then retry asks first, or needs --yes. A letter stays dead, and
+is named with exit code 1, if a live job has its unique key, or if the database refuses it, for
+example because it has grown too large. Retry can be interrupted and run again.`,
+		Example: `  taskd queue retry 3 4
+  taskd queue retry --all --type http --since 2h --dry-run
+  taskd queue retry --all --error-class '*builtin.ExitError' --limit 1000 --rate 50 --yes`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := r.check(cmd, args); err != nil {
+				return err
+			}
+			return c.with(cmd, func(ctx context.Context, db *database.DB) error {
+				if !r.all {
+					return retryEach(ctx, cmd.OutOrStdout(), db.Queue, args)
+				}
+				return r.run(ctx, cmd, db.Queue)
+			})
+		},
+	}
+	addFilterFlags(cmd, &r.filter)
+	cmd.Flags().BoolVar(&r.all, "all", false, "all that the filters choose")
+	cmd.Flags().Float64Var(&r.filter.Rate, "rate", 0, "at most so many a second; 0: without a limit")
+	cmd.Flags().BoolVar(&r.dryRun, "dry-run", false, "only say how many there are")
+	cmd.Flags().BoolVar(&r.yes, "yes", false, "do not ask")
+	return cmd
+}
+
+func (r *replay) check(cmd *cobra.Command, args []string) error {
+	if r.all == (len(args) > 0) {
+		return cli.Usagef("want ids of dead letters, or --all")
+	}
+	for _, name := range []string{"queue", "type", "error-class", "since", "until", "limit", "rate", "dry-run"} {
+		if !r.all && cmd.Flags().Changed(name) {
+			return cli.Usagef("--%s needs --all", name)
+		}
+	}
+	if rate := r.filter.Rate; !(rate >= 0) || math.IsInf(rate, 0) {
+		return cli.Usagef("--rate %v: want a number of at least 0", rate)
+	}
+	return nil
+}
+
+func retryEach(ctx context.Context, out io.Writer, q *queue.Queue, ids []string) error {
+	var errs []error
+	for _, id := range ids {
+		if err := q.Retry(ctx, id); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		fmt.Fprintf(out, "dead letter %s is back in its queue\n", id)
+	}
+	return errors.Join(errs...)
+}
+
+func (r *replay) run(ctx context.Context, cmd *cobra.Command, q *queue.Queue) error {
+	classes, err := q.CountFailed(ctx, r.filter)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if r.dryRun {
+		for _, class := range slices.Sorted(maps.Keys(classes)) {
+			fmt.Fprintf(out, "%d × %s\n", classes[class], term.Cell(class, 100))
+		}
+		fmt.Fprintf(out, "%d dead letters would be sent again\n", limited(letters(classes), r.filter.Limit))
+		return nil
+	}
+	if class, n := dominant(classes); n > 0 && !r.yes {
+		question := fmt.Sprintf("%d of %d dead letters have the error %s, whose cause may still be there; send %d again",
+			n, letters(classes), term.Cell(class, 100), limited(letters(classes), r.filter.Limit))
+		if err := confirm(ctx, cmd, question); err != nil {
+			return err
+		}
+	}
+	end := r.showProgress(cmd.ErrOrStderr())
+	n, err := q.RetryAll(ctx, r.filter)
+	end()
+	if err == nil || n > 0 {
+		fmt.Fprintf(out, "%d dead letters are back in their queues\n", n)
+	}
+	return err
+}
+
+// showProgress shows the progress of a replay that takes long: one of many letters, or one with a rate.
+func (r *replay) showProgress(out io.Writer) (end func()) {
+	const few = 100
+	var bar *term.Progress
+	r.filter.Progress = func(done, of int) {
+		if of <= few && !(r.filter.Rate > 0) {
+			return
+		}
+		if bar == nil {
+			bar = term.NewProgress(out, of)
+		}
+		bar.To(done)
+	}
+	return func() {
+		if bar != nil {
+			bar.End()
+		}
+	}
+}
+
+func letters(classes map[string]int) (total int) {
+	for _, n := range classes {
+		total += n
+	}
+	return total
+}
+
+func limited(n, limit int) int {
+	if limit > 0 {
+		return min(n, limit)
+	}
+	return n
+}
+
+// dominant returns the error class that more than half of several letters have, and how many; 0 if there is none.
+func dominant(classes map[string]int) (class string, n int) {
+	total := letters(classes)
+	for class, n := range classes {
+		if total > 1 && 2*n > total {
+			return class, n
+		}
+	}
+	return "", 0
+}

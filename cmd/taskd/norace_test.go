@@ -1,6 +1,0 @@
-//go:build !race
-
-package main
-
-// buildFlags make the command as the test is made.
-var buildFlags []string
