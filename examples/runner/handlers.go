@@ -13,13 +13,13 @@ import (
 	"github.com/taskd-go/task/middleware"
 )
 
-// A shop is what the handlers work for.
+// A shop has the state that the handlers share.
 type shop struct {
 	store    *middleware.Memory
 	diskFull atomic.Bool
 
-	importing chan struct{} // supplier 7 is being imported …
-	imported  chan struct{} // … and may end
+	importing chan struct{} // receives when the import of supplier 7 begins
+	imported  chan struct{} // closed when that import may end
 	slow      atomic.Bool   // supplier 8 does not answer
 }
 
@@ -29,8 +29,7 @@ func newShop() *shop {
 	return s
 }
 
-// notifyCustomer must bear a second run of the same job: it knows what it has done by the key in
-// meta.
+// notifyCustomer recognises a second run of the same job by the key in meta.
 func (s *shop) notifyCustomer() job.Handler {
 	type order struct {
 		OrderID int64 `json:"orderId"`
@@ -47,7 +46,7 @@ func (s *shop) notifyCustomer() job.Handler {
 	})
 }
 
-// importSupplier is guarded by three layers, the first outermost.
+// importSupplier has three layers around it, the first outermost.
 func (s *shop) importSupplier() job.Handler {
 	type supplier struct {
 		ID int `json:"supplier_id"`
@@ -70,7 +69,7 @@ func (s *shop) importSupplier() job.Handler {
 	)
 }
 
-// exportReport fails as long as the disk is full.
+// exportReport fails while the disk is full.
 func (s *shop) exportReport() job.Handler {
 	type report struct{ Month string }
 	return job.Typed("report.export", func(_ context.Context, r report, _ job.Envelope) job.Result {
@@ -81,7 +80,7 @@ func (s *shop) exportReport() job.Handler {
 	})
 }
 
-// logging is a layer of our own: it writes what became of each delivery.
+// logging is a layer that writes the result of each delivery.
 func logging(out io.Writer) job.Middleware {
 	var mu sync.Mutex
 	return func(next job.HandleFunc) job.HandleFunc {

@@ -1,6 +1,8 @@
-// Command runner shows durable work around a queue of its own: envelopes, three handlers, layers
-// around them, retries, a dead letter and its replay. It needs nothing but itself and ends after
-// about two seconds.
+// Command runner runs jobs of a transport of its own, as a program does that takes messages from a
+// broker: envelopes, three handlers, layers around them, retries, a dead letter and its replay. It
+// ends after about two seconds.
+//
+//	go run ./examples/runner
 package main
 
 import (
@@ -42,7 +44,7 @@ func run(ctx context.Context, out io.Writer) error {
 	}
 	defer parts.Close()
 	parts.Runner.Middleware = []job.Middleware{logging(out)}
-	parts.Runner.Logger = slog.New(slog.DiscardHandler) // the layer above says enough here
+	parts.Runner.Logger = slog.New(slog.DiscardHandler) // the layer above writes what is of interest here
 
 	q := &queue{parts: parts}
 	publisher := parts.Publisher(q.publish)
@@ -78,7 +80,7 @@ func (s *shop) importSuppliers(ctx context.Context, q *queue, publisher *job.Pub
 		_, err := publisher.Dispatch(ctx, "supplier.import", map[string]int{"supplier_id": supplier}, nil)
 		return err
 	}
-	// While supplier 7 is being imported, a second worker gets the same one.
+	// While the import of supplier 7 runs, a second worker gets the same job.
 	if err := dispatch(7); err != nil {
 		return err
 	}

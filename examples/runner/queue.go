@@ -9,8 +9,7 @@ import (
 	"github.com/taskd-go/task/job"
 )
 
-// A queue is the smallest transport there is: messages in memory, each with the time from which it
-// may be taken.
+// A queue is a transport in memory. Each message has a time before which it is not taken.
 type queue struct {
 	parts *job.Parts
 
@@ -36,7 +35,7 @@ func (q *queue) requeue(_ context.Context, e job.Envelope, delay time.Duration) 
 	return nil
 }
 
-// take removes the message that is ready first.
+// take removes and returns the message that is ready first.
 func (q *queue) take() (message, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -54,8 +53,8 @@ func (q *queue) take() (message, bool) {
 	return m, true
 }
 
-// workUntilEmpty runs jobs until there is none, delayed ones too. A real transport would
-// acknowledge a message after RunRegistered returned without an error, and not before.
+// workUntilEmpty runs jobs until none is left, delayed ones included. A real transport acknowledges
+// a message after RunRegistered has returned without an error, and not before.
 func (q *queue) workUntilEmpty(ctx context.Context) error {
 	bury := job.DeadLetterTo(q.parts.DeadLetters, job.DefaultQueue)
 	for {
