@@ -18,6 +18,7 @@ import (
 
 // Indexes grow without end. Here those of the jobs are at most three times what the live rows need.
 func TestIndexesStaySmall_Row50(t *testing.T) {
+	t.Parallel()
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
 			db := d.open(t)

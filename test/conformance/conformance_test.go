@@ -19,9 +19,20 @@ import (
 	"github.com/taskd-go/task/queue/sqlqueue/sqlite"
 )
 
-func TestSQLite(t *testing.T)     { queuetest.Run(t, openSQLite(t)) }
-func TestPostgreSQL(t *testing.T) { queuetest.Run(t, openPostgreSQL(t)) }
-func TestMySQL(t *testing.T)      { queuetest.Run(t, openMySQL(t)) }
+func TestSQLite(t *testing.T) {
+	t.Parallel()
+	queuetest.Run(t, openSQLite(t))
+}
+
+func TestPostgreSQL(t *testing.T) {
+	t.Parallel()
+	queuetest.Run(t, openPostgreSQL(t))
+}
+
+func TestMySQL(t *testing.T) {
+	t.Parallel()
+	queuetest.Run(t, openMySQL(t))
+}
 
 // databases are all that answer, each opened for the test that asks.
 var databases = []struct {

@@ -4,25 +4,19 @@ import (
 	"database/sql"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/taskd-go/task/internal/testsize"
 	"github.com/taskd-go/task/queue"
 	"github.com/taskd-go/task/queue/queuetest"
 	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
-// scale is the size of a test: the full one with TASKD_TEST_SCALE=full, else a short one that says as much about what
-// is right and less about what is fast.
-func scale(full, short int) int {
-	if os.Getenv("TASKD_TEST_SCALE") == "full" {
-		return full
-	}
-	return short
-}
+// scale is the size of a test. A short one says as much about what is right and less about what is fast.
+func scale(huge, short int) int { return testsize.Of(huge, short) }
 
 // series is a table s with a column n that counts from 1 to n.
 func series(d sqlqueue.Dialect, n int) string {

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { clitest.Main(m, NewCommand()) }
 // Chaos: random kill -9, -STOP, -TERM of workers under load, then 1,000 calls
 // all succeed and every slot ran some.
 func TestChaosEndsWell_Row28(t *testing.T) {
-	code, stdout, stderr := clitest.Run(t, time.Minute, t.TempDir(), "pool", "--duration", "2s", "--workers", "2", "--seed", "7")
+	code, stdout, stderr := clitest.Run(t, 5*time.Minute, t.TempDir(), "pool", "--duration", "2s", "--workers", "2", "--seed", "7")
 	assert.Zero(t, code, stdout+stderr)
 	assert.Contains(t, stdout, "afterwards: 1000 of 1000 calls succeeded")
 	assert.Contains(t, stdout, "all is well")

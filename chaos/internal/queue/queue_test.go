@@ -16,6 +16,7 @@ import (
 
 	"github.com/taskd-go/task/chaos/internal/cli"
 	"github.com/taskd-go/task/chaos/internal/clitest"
+	"github.com/taskd-go/task/internal/testsize"
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
 )
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) { clitest.Main(m, NewCommand(), NewWorkerCommand()) 
 func runChaos(t *testing.T, args ...string) chaosTable {
 	t.Helper()
 	dir := t.TempDir()
-	code, stdout, stderr := clitest.Run(t, time.Minute, dir, append([]string{"queue", "--json"}, args...)...)
+	code, stdout, stderr := clitest.Run(t, 5*time.Minute, dir, append([]string{"queue", "--json"}, args...)...)
 	require.Zero(t, code, stdout+stderr)
 	var tables []chaosTable
 	require.NoError(t, json.Unmarshal([]byte(stdout), &tables), stdout)
@@ -68,10 +69,11 @@ func TestKillsAtEachStepLoseNothing(t *testing.T) {
 
 // The servers of this test are private ones, which are killed too.
 func TestKillsOfServersLoseNothing(t *testing.T) {
+	testsize.NeedsFull(t, "starts and kills database servers")
 	for _, kind := range []string{kindPostgres, kindMariaDB} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			code, stdout, stderr := clitest.Run(t, time.Minute, t.TempDir(), "queue", "--json", "--on", kind, "--duration", "0", "--jobs", "2")
+			code, stdout, stderr := clitest.Run(t, 5*time.Minute, t.TempDir(), "queue", "--json", "--on", kind, "--duration", "0", "--jobs", "2")
 			var tables []chaosTable
 			require.NoError(t, json.Unmarshal([]byte(stdout), &tables), stdout+stderr)
 			if len(tables[0].Rows) == 0 {
@@ -136,7 +138,7 @@ func TestWrongUsageIsRefused(t *testing.T) {
 		"a worker by hand": {[]string{chaosWorkerName, "{}"}, "a part of chaos queue"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, stdout, stderr := clitest.Run(t, time.Minute, t.TempDir(), c.args...)
+			code, stdout, stderr := clitest.Run(t, 5*time.Minute, t.TempDir(), c.args...)
 			assert.Equal(t, cli.ExitUsage, code)
 			assert.Empty(t, stdout)
 			assert.Contains(t, stderr, c.want)
