@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// A Server is what a pool's end can be tied to. *http.Server is one. A Server
-// of another kind may have a method Idle() <-chan struct{} whose channel closes
-// when the requests that were in flight at its shutdown have ended.
+// A Server runs functions when it shuts down. *http.Server is one. Another Server may have a method
+// Idle() <-chan struct{}, whose channel closes when the requests that were in flight at the shutdown
+// have ended.
 type Server interface {
 	RegisterOnShutdown(f func())
 }
 
-// AttachToServer starts the pool and ties its end to s: when s shuts down, the
-// requests in flight still get their answers from the pool, which drains once
-// they have ended, at the latest after DrainTimeout. It is called once, before s
-// serves. Like Start it is where a re-executed worker becomes one.
+// AttachToServer starts the pool and shuts it down with s. When s shuts down, requests in flight
+// still get their answers from the pool, which drains when they have ended, at the latest after
+// DrainTimeout. Call AttachToServer once, before s serves. Like Start, it runs the worker and does
+// not return in a program that was re-executed as one.
 //
-// For an *http.Server the pool chains ConnState; a host that has one sets it
-// before. Hijacked connections are not waited for. Server.Close ends no pool.
-// http.Server.Shutdown does not wait for the pool: call Task.Shutdown after it.
+// For an *http.Server the pool wraps ConnState: set your own before the call. The pool does not wait
+// for hijacked connections, and Server.Close does not shut it down. http.Server.Shutdown does not
+// wait for the pool: call Task.Shutdown after it.
 func (t *Task) AttachToServer(s Server) error {
 	t.mu.Lock()
 	again := t.attached
@@ -42,7 +42,7 @@ func (t *Task) AttachToServer(s Server) error {
 	idle := idleOf(s)
 	s.RegisterOnShutdown(func() {
 		t.waitIdle(idle())
-		// Whoever calls Shutdown as well gets the same error; the supervisor has logged it.
+		// A caller of Task.Shutdown gets the same error; the supervisor has logged it.
 		_ = t.Shutdown(context.Background())
 	})
 	return nil
@@ -61,8 +61,8 @@ func (t *Task) waitIdle(idle <-chan struct{}) {
 	}
 }
 
-// idleOf returns what says, from the shutdown's beginning on, that s has no
-// request in flight any more.
+// idleOf returns a function to call at the shutdown of s. The channel that it returns closes when s
+// has no request in flight.
 func idleOf(s Server) func() <-chan struct{} {
 	switch s := s.(type) {
 	case *http.Server:
@@ -84,13 +84,12 @@ func idleOf(s Server) func() <-chan struct{} {
 	}
 }
 
-// connections counts an http.Server's open connections. In a shutdown the
-// server closes the idle ones itself and accepts no new one, so that the last
-// one to go carried the last request.
+// connections counts the open connections of an http.Server. A server that shuts down closes its
+// idle connections and accepts no more, so the last one to close carried the last request.
 type connections struct {
 	mu   sync.Mutex
 	open map[net.Conn]struct{}
-	none chan struct{} // closed when open is empty; nil before idle is called
+	none chan struct{} // closed when open is empty; nil until idle is called
 }
 
 func (c *connections) note(conn net.Conn, state http.ConnState) {

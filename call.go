@@ -14,23 +14,7 @@ import (
 	"github.com/taskd-go/task/protocol"
 )
 
-// A Caller hands tasks to a pool. *Task and *Client are Callers.
-type Caller interface {
-	// Async hands r to a worker and returns its task id once the worker has accepted it.
-	// It does not wait for the run.
-	Async(ctx context.Context, r Runner, opts ...CallOption) (taskID uint64, err error)
-	// Sync hands r to a worker and waits for what its Run returns.
-	Sync(ctx context.Context, r Runner, opts ...CallOption) (Result, error)
-	// AsyncMany and SyncMany deliver each of rs once. The answers have the order of rs.
-	AsyncMany(ctx context.Context, rs []Runner, opts ...CallOption) []Outcome
-	SyncMany(ctx context.Context, rs []Runner, opts ...CallOption) []Outcome
-	// Status lists the workers by index.
-	Status() []WorkerStatus
-}
-
-var _, _ Caller = (*Task)(nil), (*Client)(nil)
-
-// newCall makes a package without a task, whose deadline counts from now.
+// newCall returns a call without a task. Its deadline counts from now.
 func newCall(typ protocol.Type, o callOptions) (client.Call, error) {
 	if wrong := o.check(); wrong != "" {
 		return client.Call{}, refused(ErrIllegalPackage, nil, "%s", wrong)
@@ -46,7 +30,7 @@ func newCall(typ protocol.Type, o callOptions) (client.Call, error) {
 	}, nil
 }
 
-// carry makes call the package that carries r.
+// carry puts r into call. registered: r must be in this program's registry.
 func carry(ctx context.Context, call *client.Call, r Runner, registered bool) error {
 	if wrong := unusable(ctx, r); wrong != "" {
 		return refused(ErrIllegalPackage, nil, "%s", wrong)
@@ -65,7 +49,7 @@ func carry(ctx context.Context, call *client.Call, r Runner, registered bool) er
 	return nil
 }
 
-// unusable says why no call can be made of ctx and r; "" when one can.
+// unusable says why ctx and r make no call; "" if they do.
 func unusable(ctx context.Context, r Runner) string {
 	if ctx == nil {
 		return "the context is nil"
@@ -82,8 +66,8 @@ func unusable(ctx context.Context, r Runner) string {
 	return ""
 }
 
-// after returns now + d on the clock that all processes of the host share,
-// without overflow; 0, which is no deadline, when d <= 0.
+// after returns now + d on the clock that all processes of the host share, at most the largest
+// instant. For d <= 0 it returns 0: no deadline.
 func after(d time.Duration) int64 {
 	if d <= 0 {
 		return 0
@@ -95,24 +79,14 @@ func after(d time.Duration) int64 {
 	return now + int64(d)
 }
 
-// deliverer sends the calls of a Task or of a Client.
+// A deliverer sends calls to one run of a pool.
 type deliverer struct {
 	client     *client.Client
 	registered bool // this program's registry is the pool's
 }
 
-func (d deliverer) async(ctx context.Context, timeout time.Duration, r Runner, opts []CallOption) (uint64, error) {
-	reply, err := d.one(ctx, protocol.Async, timeout, r, opts)
-	return reply.TaskID, err
-}
-
-func (d deliverer) sync(ctx context.Context, r Runner, opts []CallOption) (Result, error) {
-	reply, err := d.one(ctx, protocol.Sync, defaultSyncTimeout, r, opts)
-	return Result{reply.Data}, err
-}
-
-func (d deliverer) one(ctx context.Context, typ protocol.Type, timeout time.Duration, r Runner, opts []CallOption) (client.Reply, error) {
-	call, err := newCall(typ, optionsOf(timeout, opts))
+func (d deliverer) one(ctx context.Context, typ protocol.Type, o callOptions, r Runner) (client.Reply, error) {
+	call, err := newCall(typ, o)
 	if err != nil {
 		return client.Reply{}, err
 	}
@@ -126,11 +100,11 @@ func (d deliverer) one(ctx context.Context, typ protocol.Type, timeout time.Dura
 	return reply, nil
 }
 
-// many delivers the runners that make a call; the others have failed already.
-func (d deliverer) many(ctx context.Context, typ protocol.Type, timeout time.Duration, rs []Runner, opts []CallOption) []Outcome {
-	blank, err := newCall(typ, optionsOf(timeout, opts))
+// many delivers the runners that make a call; the others fail at once.
+func (d deliverer) many(ctx context.Context, typ protocol.Type, o callOptions, rs []Runner) []Outcome {
+	blank, err := newCall(typ, o)
 	if err != nil {
-		return none(len(rs), err)
+		return failAll(len(rs), err)
 	}
 	outcomes := make([]Outcome, len(rs))
 	calls := make([]client.Call, 0, len(rs))
@@ -154,15 +128,6 @@ func (d deliverer) many(ctx context.Context, typ protocol.Type, timeout time.Dur
 			continue
 		}
 		outcomes[i] = Outcome{TaskID: replies[n].TaskID, Result: Result{replies[n].Data}}
-	}
-	return outcomes
-}
-
-// none is the outcome of every one of n calls that cannot be made.
-func none(n int, err error) []Outcome {
-	outcomes := make([]Outcome, n)
-	for i := range outcomes {
-		outcomes[i].Err = err
 	}
 	return outcomes
 }

@@ -14,84 +14,137 @@ import (
 	"github.com/taskd-go/task/internal/registry"
 	"github.com/taskd-go/task/internal/supervisor"
 	"github.com/taskd-go/task/protocol"
+	"github.com/taskd-go/task/sharedstate"
 )
 
 // Limits of a Config.
 const (
-	MaxWorkerNum  = 512
-	MaxSocketPath = 100 // bytes; sun_path holds 104 on macOS and 108 on Linux
+	MaxWorkerNum  = sharedstate.MaxWorkers // 512 worker processes
+	MaxSocketPath = 100                    // bytes; sun_path holds 104 on macOS and 108 on Linux
 )
 
-const defaultSyncTimeout = 3 * time.Second
-
-// A Config describes a pool. A zero field means its default. In a worker only
-// the functions, Tasks and ServerName count; the numbers and TempDir are the parent's.
+// A Config describes a pool. For a zero field New takes the default. New refuses a value that breaks
+// a rule with a *ConfigError. In a worker only the functions, Tasks and ServerName count; the numbers
+// and TempDir are those of the parent.
 type Config struct {
-	WorkerNum      int           // worker processes, 1 … 512; default 3
-	MaxRunningNum  int           // tasks at once in one worker, at least 1; default 128
-	MaxPackageSize int           // bytes of a whole frame with its 4-byte header, at least 512; default 2 MiB
-	PushTimeout    time.Duration // budget of an Async that names none; negative: no deadline; default 5 s
-	ServerName     string        // prefix of process names and socket files, without "/" and NUL; default "EasySwoole"
-	TempDir        string        // where the socket files are; New makes it absolute; default: the working directory
-	Tasks          []Runner      // the task types that the workers run; empty: every registered one
+	// WorkerNum is the number of worker processes, 1 … 512. The default is 3.
+	WorkerNum int
+	// MaxRunningNum is how many tasks run at once in one worker, at least 1. The default is 128.
+	MaxRunningNum int
+	// MaxPackageSize bounds a whole frame, in bytes with its 4-byte header, at least 512. The
+	// default is 2 MiB.
+	MaxPackageSize int
+	// PushTimeout bounds an Async or AsyncMany that has no WithTimeout. Negative: no deadline. The
+	// default is 5 s.
+	PushTimeout time.Duration
+	// ServerName begins the names of the processes and of the socket files. It has no "/" and no
+	// NUL byte; two pools of one program need two names. The default is "EasySwoole".
+	ServerName string
+	// TempDir is the directory of the socket files; New makes it absolute. It must be writable, and
+	// a socket's path in it has at most MaxSocketPath bytes. The default is the working directory.
+	TempDir string
+	// Tasks lists the types of the tasks that the workers run; each must be registered. The default
+	// is every registered type.
+	Tasks []Runner
 
-	// OnWorkerStart runs once in each worker, after its row in the table is set
-	// and before it accepts. Its error or panic fails that start. ctx ends when the
-	// parent is gone, and a second later so does the process.
+	// OnWorkerStart runs once in each worker, before the worker accepts calls. An error or a panic
+	// fails the start of that worker. ctx ends when the parent is gone; a second later the process
+	// exits. The default is nil: nothing runs.
 	OnWorkerStart func(ctx context.Context, w Worker) error
-	// OnException runs in the worker, once for each failure that the task's own
-	// handler did not settle. It may be called from several goroutines at once.
+	// OnException runs in the worker, once for each failure that the task's own OnException did not
+	// turn into a result. Several goroutines may call it at once. The default is nil: nothing runs.
 	OnException func(err *Error, workerIndex int)
 
-	SoftTimeLimit time.Duration // a task's context ends after it; 0: none
-	TimeLimit     time.Duration // a task's caller is answered and its worker replaced after it; 0: none
+	// SoftTimeLimit ends a task's context when the task has run for so long. It must be below
+	// TimeLimit. 0, the default: no limit.
+	SoftTimeLimit time.Duration
+	// TimeLimit fails a task's call when the task has run for so long, and replaces its worker: the
+	// worker's other tasks have DrainTimeout to end, then the process is killed. 0, the default: no
+	// limit.
+	TimeLimit time.Duration
 
-	MaxTasksPerWorker int           // a worker is replaced after so many tasks, and at random up to a tenth more; 0: never
-	MaxWorkerAge      time.Duration // the same by age; 0: never
-	MaxWorkerMemory   int64         // the same by resident size in bytes, looked at each second while tasks run; 0: never
-	MaxReplacing      int           // workers that may be in replacement at once; default 1
+	// MaxTasksPerWorker replaces a worker after so many tasks, and at random up to a tenth more.
+	// 0, the default: never.
+	MaxTasksPerWorker int
+	// MaxWorkerAge replaces a worker when it has accepted calls for so long, and at random up to a
+	// tenth longer. 0, the default: never.
+	MaxWorkerAge time.Duration
+	// MaxWorkerMemory replaces a worker whose resident size is over so many bytes, and at random up
+	// to a tenth more; the worker compares it each second while tasks run. A limit below the size of
+	// an idle worker fails the start. 0, the default: never.
+	MaxWorkerMemory int64
+	// MaxReplacing bounds how many workers are in a planned replacement at once, 1 … 512. The
+	// default is 1.
+	MaxReplacing int
 
-	StartTimeout time.Duration // from a worker's fork to its readiness; default 10 s
-	DrainTimeout time.Duration // how long running tasks may go on in a drain; negative: for ever; default 30 s
-	FrameTimeout time.Duration // for the rest of a frame whose first byte has arrived; default 1 s
-	DrainGrace   time.Duration // how long a draining worker waits for a client's last frame where the system has no exact barrier; default 1 s
+	// StartTimeout bounds the time from the start of a worker process to its readiness; a slower
+	// worker is killed. The default is 10 s.
+	StartTimeout time.Duration
+	// DrainTimeout bounds how long running tasks go on in a worker that drains. Their contexts end a
+	// second before. Negative: no bound. The default is 30 s.
+	DrainTimeout time.Duration
+	// FrameTimeout bounds how long the rest of a frame may take once its first byte has arrived. The
+	// default is 1 s.
+	FrameTimeout time.Duration
+	// DrainGrace bounds how long a worker that drains waits for the last frame of a client, on
+	// systems without an exact way to find out that there is none. The default is 1 s.
+	DrainGrace time.Duration
 
-	Env []string // names of the environment variables that workers get; nil: all
+	// Env lists the names of the environment variables that the workers get. The default, nil, is
+	// all; an empty list is none.
+	Env []string
 
-	// Logger gets the library's records and the workers' output, line by line,
-	// tagged with index and pid. Nil: the records go to slog.Default() and the
-	// workers' output goes on to this process's stdout and stderr as it is.
+	// Logger gets the library's records and the workers' output, line by line, with the attributes
+	// worker and pid; it cuts lines at 64 KiB. The default is nil: the records go to slog.Default(),
+	// and the workers' output goes unchanged to the stdout and stderr of this process.
 	Logger *slog.Logger
-	// OnEvent is told of every change of a worker's state, one at a time and in
-	// order, from a goroutine of its own in the parent. It may call Reload and
-	// Shutdown. When it is slow, 1,024 events wait and further ones are dropped and counted.
+	// OnEvent gets every change in the state of a worker or the pool, one at a time and in order, on
+	// a goroutine of its own in the parent. It may call Reload and Shutdown. While it is slow, 1,024
+	// events wait; the pool drops further ones and counts them in Event.Dropped. The default is nil.
 	OnEvent func(Event)
 }
 
-// A ConfigError is a value of a Config that breaks a rule.
+// DefaultConfig returns a Config with the default of each field but TempDir and the functions.
+func DefaultConfig() Config {
+	return Config{
+		WorkerNum:      3,
+		MaxRunningNum:  128,
+		MaxPackageSize: protocol.DefaultPackageSize,
+		PushTimeout:    5 * time.Second,
+		ServerName:     "EasySwoole",
+		MaxReplacing:   1,
+		StartTimeout:   10 * time.Second,
+		DrainTimeout:   30 * time.Second,
+		FrameTimeout:   time.Second,
+		DrainGrace:     time.Second,
+	}
+}
+
+// A ConfigError is the error for a value of a Config that breaks a rule.
 type ConfigError struct {
 	Field string
 	Value any
 	Rule  string
 }
 
-// Error names the field, the value and the rule.
+// Error returns the field, the value and the rule.
 func (e *ConfigError) Error() string {
 	return fmt.Sprintf("task: Config.%s is %v: %s", e.Field, e.Value, e.Rule)
 }
 
 func (c Config) withDefaults() Config {
-	setDefault(&c.WorkerNum, 3)
-	setDefault(&c.MaxRunningNum, 128)
-	setDefault(&c.MaxPackageSize, protocol.DefaultPackageSize)
-	setDefault(&c.PushTimeout, 5*time.Second)
-	setDefault(&c.ServerName, "EasySwoole")
+	d := DefaultConfig()
+	setDefault(&c.WorkerNum, d.WorkerNum)
+	setDefault(&c.MaxRunningNum, d.MaxRunningNum)
+	setDefault(&c.MaxPackageSize, d.MaxPackageSize)
+	setDefault(&c.PushTimeout, d.PushTimeout)
+	setDefault(&c.ServerName, d.ServerName)
 	setDefault(&c.TempDir, ".")
-	setDefault(&c.MaxReplacing, 1)
-	setDefault(&c.StartTimeout, 10*time.Second)
-	setDefault(&c.DrainTimeout, 30*time.Second)
-	setDefault(&c.FrameTimeout, time.Second)
-	setDefault(&c.DrainGrace, time.Second)
+	setDefault(&c.MaxReplacing, d.MaxReplacing)
+	setDefault(&c.StartTimeout, d.StartTimeout)
+	setDefault(&c.DrainTimeout, d.DrainTimeout)
+	setDefault(&c.FrameTimeout, d.FrameTimeout)
+	setDefault(&c.DrainGrace, d.DrainGrace)
 	return c
 }
 
@@ -188,7 +241,8 @@ func (c Config) checkNames() error {
 	return nil
 }
 
-// checkDir finds out now, rather than in a worker, that sockets cannot live in TempDir.
+// checkDir checks that TempDir is a directory in which files can be made, so that a bad one fails New
+// and not a worker.
 func (c Config) checkDir() error {
 	info, err := os.Stat(c.TempDir)
 	if err != nil {

@@ -8,18 +8,17 @@ import (
 	"github.com/taskd-go/task/worker"
 )
 
-// A Func is a function registered as a task: the typed way to call one. In
-// travels as one msgpack value. Define makes it; calls of the zero Func fail.
+// A Func is a function registered as a task. Its methods call it with typed input and output; In
+// and Out travel as one msgpack value each. Define makes a Func; calls of the zero Func fail.
 type Func[In, Out any] struct{ name string }
 
-// Define registers fn as a task under name. Like Register it belongs in a
-// package-level variable or the beginning of main, and panics when the name is
-// taken, when fn is nil, and when nothing of an In or an Out would travel.
+// Define registers fn as a task under name, 1 … 255 bytes. Call it for a package-level variable or at
+// the beginning of main. It panics if the name is taken, if fn is nil, and if nothing of an In or an
+// Out would travel.
 //
 //	var resize = task.Define("resize", func(ctx context.Context, in Size) (Image, error) { … })
 //
-// A program without this variable calls the function by its name, through Dial
-// and Named("resize", size).
+// A program without this variable calls the function through Dial and Named("resize", size).
 func Define[In, Out any](name string, fn func(context.Context, In) (Out, error)) Func[In, Out] {
 	if fn == nil {
 		panic(fmt.Sprintf("task: Define(%q): the function is nil", name))
@@ -48,12 +47,12 @@ func (f Func[In, Out]) Sync(ctx context.Context, c Caller, in In, opts ...CallOp
 	return As[Out](c.Sync(ctx, Named(f.name, in), opts...))
 }
 
-// Async hands the function to a worker of c and returns the task's id.
+// Async runs the function in a worker of c, as Caller.Async does, and returns the task's id.
 func (f Func[In, Out]) Async(ctx context.Context, c Caller, in In, opts ...CallOption) (uint64, error) {
 	return c.Async(ctx, Named(f.name, in), opts...)
 }
 
-// SyncMany is Sync for many inputs: outs[i] or errs[i] belongs to ins[i].
+// SyncMany runs the function once for each of ins. outs[i] and errs[i] belong to ins[i].
 func (f Func[In, Out]) SyncMany(ctx context.Context, c Caller, ins []In, opts ...CallOption) (outs []Out, errs []error) {
 	outs, errs = make([]Out, len(ins)), make([]error, len(ins))
 	for i, o := range c.SyncMany(ctx, f.runners(ins), opts...) {
@@ -62,7 +61,7 @@ func (f Func[In, Out]) SyncMany(ctx context.Context, c Caller, ins []In, opts ..
 	return outs, errs
 }
 
-// AsyncMany is Async for many inputs: ids[i] or errs[i] belongs to ins[i].
+// AsyncMany delivers the function once for each of ins. ids[i] and errs[i] belong to ins[i].
 func (f Func[In, Out]) AsyncMany(ctx context.Context, c Caller, ins []In, opts ...CallOption) (ids []uint64, errs []error) {
 	ids, errs = make([]uint64, len(ins)), make([]error, len(ins))
 	for i, o := range c.AsyncMany(ctx, f.runners(ins), opts...) {

@@ -4,22 +4,21 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/taskd-go/task/internal/client"
 	"github.com/taskd-go/task/internal/supervisor"
-	"github.com/taskd-go/task/protocol"
 )
 
-// A Client calls a pool of another process of the same user. Its methods are
-// safe for concurrent use.
+// A Client calls the pool of another process of the same user. Dial makes one. Its methods are safe
+// for concurrent use.
 type Client struct {
+	calls
 	cfg    Config
 	ctx    context.Context // ended by Close
 	cancel context.CancelFunc
-	tasks  sync.WaitGroup // attaching, and letting go of pools that are gone
+	tasks  sync.WaitGroup // what attaches and detaches
 
 	mu     sync.Mutex
 	closed bool
@@ -27,31 +26,32 @@ type Client struct {
 	next   *attachment // nil: none is under way
 }
 
-// A link is one attachment to one run of the pool.
+// A link is the connection to one run of the pool.
 type link struct {
 	pool  *supervisor.Attachment
 	calls deliverer
 }
 
-// An attachment is an attempt to attach anew, which all calls share.
+// An attachment is an attempt to attach again. All calls wait for the same one.
 type attachment struct {
-	over chan struct{} // closed when it has ended, with one of the two
+	over chan struct{} // closed when the attempt has ended and one of these is set
 	link *link
 	err  error
 }
 
-// attachLimit is for a pool that is there and does not answer.
+// attachLimit bounds an attempt to attach to a pool that does not answer.
 const attachLimit = time.Second
 
-// Dial connects to the running pool that cfg's TempDir and ServerName name. The
-// other fields are the pool's own and do not count here, but for PushTimeout.
-// When the pool restarts under its name, calls fail NotRun until it is back.
+// Dial connects to the running pool that cfg's TempDir and ServerName name. Of the other fields only
+// PushTimeout counts. ctx bounds Dial only. While the pool restarts under its name, calls fail with
+// NotRun.
 func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
 		return nil, err
 	}
 	c := &Client{cfg: cfg}
+	c.calls = calls{c.cfg.PushTimeout, c.find}
 	l, err := c.attach(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("task: dial pool %s in %s: %w", cfg.ServerName, cfg.TempDir, err)
@@ -74,8 +74,8 @@ func (c *Client) attach(ctx context.Context) (*link, error) {
 	})}}, nil
 }
 
-// current returns the link to the pool that runs now, or the attempt to get one, which it begins
-// when the pool before is gone.
+// current returns the link to the pool that runs now or, while there is none, the attempt to attach.
+// It begins one if none is under way.
 func (c *Client) current() (*link, *attachment, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,12 +93,12 @@ func (c *Client) current() (*link, *attachment, error) {
 	if c.next == nil {
 		next := &attachment{over: make(chan struct{})}
 		c.next = next
-		c.tasks.Go(func() { c.attachAnew(next) })
+		c.tasks.Go(func() { c.attachAgain(next) })
 	}
 	return nil, c.next, nil
 }
 
-func (c *Client) attachAnew(a *attachment) {
+func (c *Client) attachAgain(a *attachment) {
 	ctx, cancel := context.WithTimeout(c.ctx, attachLimit)
 	defer cancel()
 	a.link, a.err = c.attach(ctx)
@@ -111,32 +111,32 @@ func (c *Client) attachAnew(a *attachment) {
 	}
 }
 
-// unlink lets go of a pool that is gone: calls in flight end as its workers drain, or with Close.
+// unlink drops the link to a pool that is gone. Calls in flight end as its workers drain, or with
+// Close.
 func (c *Client) unlink() {
 	l := c.link
 	c.link = nil
 	c.tasks.Go(func() {
-		// What it cut off is known to the callers.
+		// The callers learn what Close cut off.
 		_ = l.calls.client.Close(c.ctx)
 		_ = l.pool.Close()
 	})
 }
 
-// caller returns what sends calls to the pool that runs now. It waits until that is attached to, as long as
-// the call may take; opts are the call's for what is left of its time.
-func (c *Client) caller(ctx context.Context, timeout time.Duration, opts []CallOption) (deliverer, []CallOption, error) {
+// find returns the deliverer for the pool that runs now. While the pool is away it waits for it, at
+// most for timeout.
+func (c *Client) find(ctx context.Context, timeout time.Duration) (d deliverer, waited time.Duration, err error) {
 	l, next, err := c.current()
 	if err != nil {
-		return deliverer{}, nil, err
+		return deliverer{}, 0, err
 	}
 	if l != nil {
-		return l.calls, opts, nil
+		return l.calls, 0, nil
 	}
-	o := optionsOf(timeout, opts)
 	began := time.Now()
-	if o.timeout > 0 {
+	if timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, o.timeout, os.ErrDeadlineExceeded)
+		ctx, cancel = context.WithTimeoutCause(ctx, timeout, os.ErrDeadlineExceeded)
 		defer cancel()
 	}
 	select {
@@ -146,51 +146,12 @@ func (c *Client) caller(ctx context.Context, timeout time.Duration, opts []CallO
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		return deliverer{}, nil, refused(ErrSockTimeout, err, "pool %s in %s is away: %v", c.cfg.ServerName, c.cfg.TempDir, err)
+		return deliverer{}, 0, refused(ErrSockTimeout, err, "pool %s in %s is away: %v", c.cfg.ServerName, c.cfg.TempDir, err)
 	}
-	if o.timeout > 0 {
-		opts = append(slices.Clip(opts), WithTimeout(max(o.timeout-time.Since(began), 1)))
-	}
-	return next.link.calls, opts, nil
+	return next.link.calls, time.Since(began), nil
 }
 
-// Async is Task.Async in the other process's pool.
-func (c *Client) Async(ctx context.Context, r Runner, opts ...CallOption) (taskID uint64, err error) {
-	d, opts, err := c.caller(ctx, c.cfg.PushTimeout, opts)
-	if err != nil {
-		return 0, err
-	}
-	return d.async(ctx, c.cfg.PushTimeout, r, opts)
-}
-
-// Sync is Task.Sync in the other process's pool.
-func (c *Client) Sync(ctx context.Context, r Runner, opts ...CallOption) (Result, error) {
-	d, opts, err := c.caller(ctx, defaultSyncTimeout, opts)
-	if err != nil {
-		return Result{}, err
-	}
-	return d.sync(ctx, r, opts)
-}
-
-// AsyncMany is Task.AsyncMany in the other process's pool.
-func (c *Client) AsyncMany(ctx context.Context, rs []Runner, opts ...CallOption) []Outcome {
-	d, opts, err := c.caller(ctx, c.cfg.PushTimeout, opts)
-	if err != nil {
-		return none(len(rs), err)
-	}
-	return d.many(ctx, protocol.Async, c.cfg.PushTimeout, rs, opts)
-}
-
-// SyncMany is Task.SyncMany in the other process's pool.
-func (c *Client) SyncMany(ctx context.Context, rs []Runner, opts ...CallOption) []Outcome {
-	d, opts, err := c.caller(ctx, defaultSyncTimeout, opts)
-	if err != nil {
-		return none(len(rs), err)
-	}
-	return d.many(ctx, protocol.Sync, defaultSyncTimeout, rs, opts)
-}
-
-// Status lists the pool's workers by index; nil when the pool is away.
+// Status lists the pool's workers by index. It returns nil while the pool is away.
 func (c *Client) Status() []WorkerStatus {
 	l, next, err := c.current()
 	if next != nil {
@@ -203,7 +164,7 @@ func (c *Client) Status() []WorkerStatus {
 	return l.pool.Table.Status()
 }
 
-// Close ends the client's connections; calls in flight fail. The pool goes on.
+// Close closes the client's connections. Calls in flight fail; the pool runs on.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true

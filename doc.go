@@ -1,49 +1,45 @@
-// Package task runs work outside the calling process: a program forks copies
-// of itself as worker processes, sends them tasks over Unix sockets, and knows
-// from shared memory which of them is least busy.
+// Package task runs functions in worker processes. A program starts copies of itself as workers,
+// sends them tasks over Unix sockets, and picks for each task the worker with the fewest running
+// tasks. A task that crashes, leaks or hangs costs one worker and not the program.
 //
-// A task is a value with a Run method. It is registered under a name, travels
-// to a worker as its exported fields, and runs there:
+// A task is a function that Define registers under a name:
 //
-//	type Hello struct{ Name string }
-//
-//	func (h Hello) Run(ctx context.Context, info task.Info) (any, error) {
-//		return "hello " + h.Name, nil
-//	}
-//
-//	func init() { task.Register(Hello{}) }
+//	var greet = task.Define("greet", func(ctx context.Context, name string) (string, error) {
+//		return "hello " + name, nil
+//	})
 //
 //	func main() {
 //		pool, err := task.New(task.Config{ServerName: "greeter", TempDir: "/tmp"})
 //		if err != nil {
 //			log.Fatal(err)
 //		}
-//		// In a re-executed worker Start runs that worker and does not return.
+//		// In a worker, Start runs the worker and does not return.
 //		if err := pool.Start(context.Background()); err != nil {
 //			log.Fatal(err)
 //		}
 //		defer pool.Shutdown(context.Background())
-//		s, err := task.As[string](pool.Sync(context.Background(), Hello{Name: "you"}))
+//		s, err := greet.Sync(context.Background(), pool, "you", task.WithWait(time.Second))
 //		fmt.Println(s, err)
 //	}
 //
+// A Runner is a task as a type of its own: Register registers it, and its exported fields are its
+// arguments.
+//
 // # Workers
 //
-// A worker is the same program with the same arguments, environment and
-// working directory. It runs the same main until that reaches Start,
-// AttachToServer or RunIfWorker, so these come before anything with an effect.
-// In a test binary TestMain calls RunIfWorker first.
+// A worker is the same program with the same arguments, environment and working directory. It runs
+// main up to Start, AttachToServer or RunIfWorker, so call one of these before main has effects. In a
+// test binary, TestMain calls RunIfWorker first.
 //
 // # Delivery
 //
-// A call goes to one worker once: nothing queues, and nothing is sent again
-// behind the caller's back. A failed call is an *Error whose Delivery says
-// whether the task did not run, may have run, or ran.
+// Each call goes to one worker, once. A pool has no queue: without WithWait, a call to a pool whose
+// slots are all taken fails at once with ErrProcessBusy. The package never repeats a call. A failed
+// call returns an *Error, whose Delivery says whether the task did not run, may have run, or ran.
 //
 // # Time
 //
-// A call has one budget for encoding, choosing, connecting, sending and
-// waiting. A package whose deadline has passed is refused before its run; a
-// run that has begun is not cut by its caller's time-out, unless the caller
-// asked for that with WithCancel.
+// WithTimeout bounds a whole call: encoding, choosing a worker, connecting, sending and waiting. A
+// worker does not start a task whose deadline has passed. A task that has begun runs on when its
+// caller's time is over, unless the caller asked for WithCancel.
 package task

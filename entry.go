@@ -10,21 +10,20 @@ import (
 	"github.com/taskd-go/task/internal/sys"
 )
 
-// The gate is where a re-executed program becomes a worker instead of going on
-// with its main. There is one per process, and it opens once.
-var gate workerGate
+// entry says whether this process is a worker that has yet to run.
+var entry workerEntry
 
-type workerGate struct {
+type workerEntry struct {
 	mu     sync.Mutex
-	server string // name of the pool that this process is a worker of
+	server string // the pool whose worker this process is
 	worker bool
-	open   bool // nobody has gone through yet
+	open   bool // the worker has not run yet
 	asked  bool // RunIfWorker was called
 }
 
-// What must happen before main, and before any package that imports this one
-// is initialised: the marker leaves the environment, our descriptors become
-// close-on-exec, and descriptors that leaked into this process are closed.
+// init removes the marker from the environment, makes our descriptors close-on-exec, and closes
+// descriptors that leaked into this process. All of that must happen before any package that imports
+// this one is initialised.
 func init() {
 	marker, ok := os.LookupEnv(control.EnvMarker)
 	if !ok {
@@ -36,49 +35,48 @@ func init() {
 		return
 	}
 	sys.AdoptFiles(control.NumFDs)
-	gate.server, gate.worker, gate.open = server, true, true
+	entry.server, entry.worker, entry.open = server, true, true
 }
 
 // IsWorker reports whether this process is a worker of some pool.
-func IsWorker() bool { return gate.worker }
+func IsWorker() bool { return entry.worker }
 
-// RunIfWorker runs the worker, and does not return, in a program that was
-// re-executed as a worker of one of the pools that cfgs describe; without cfgs,
-// of any pool. Elsewhere it does nothing. It is for TestMain, and for programs
-// that must branch off before they have effects.
+// RunIfWorker runs the worker and does not return, if the program was re-executed as a worker of one
+// of the pools that cfgs describe, or of any pool if there are no cfgs. Otherwise it does nothing.
+// Call it in TestMain, and in a program that must branch off before its main has effects.
 func RunIfWorker(cfgs ...Config) {
-	gate.mu.Lock()
-	gate.asked = true
-	gate.mu.Unlock()
+	entry.mu.Lock()
+	entry.asked = true
+	entry.mu.Unlock()
 	if len(cfgs) == 0 {
-		cfgs = []Config{{ServerName: gate.server}}
+		cfgs = []Config{{ServerName: entry.server}}
 	}
 	for _, cfg := range cfgs {
 		cfg = cfg.withDefaults()
-		if gate.matches(cfg.ServerName) {
-			gate.run(cfg)
+		if entry.matches(cfg.ServerName) {
+			entry.run(cfg)
 		}
 	}
 }
 
-func (g *workerGate) matches(server string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.open && g.server == server
+func (e *workerEntry) matches(server string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.open && e.server == server
 }
 
-func (g *workerGate) passed() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.asked
+func (e *workerEntry) passed() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.asked
 }
 
-func (g *workerGate) name() string { return g.server }
+func (e *workerEntry) name() string { return e.server }
 
-// run becomes the worker and ends the process with it.
-func (g *workerGate) run(cfg Config) {
-	g.mu.Lock()
-	g.open = false
-	g.mu.Unlock()
+// run runs the worker and ends the process.
+func (e *workerEntry) run(cfg Config) {
+	e.mu.Lock()
+	e.open = false
+	e.mu.Unlock()
 	os.Exit(runWorker(cfg))
 }

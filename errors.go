@@ -19,24 +19,22 @@ const (
 	Ran        Delivery = tasktype.Ran        // the task ran to its end
 )
 
-// An Error is a failed call: every call that fails returns one. As, Decode and
-// the methods of a Func may return a decoding error instead; then the task ran,
-// and its result is not what was asked for. errors.Is finds its Status, and its cause where
-// there is one: ErrClosed, ErrNotStarted, the end of the caller's context. A
-// task's own error crosses the process boundary as text, so errors.Is does not
-// find the task's sentinels.
+// An Error is the error of a failed call. As, Decode and the methods of a Func may return a decoding
+// error in place of it: then the task ran, and its result has another type. errors.Is finds the
+// Status and the cause: ErrClosed, ErrNotStarted, the end of the caller's context. A task's own error
+// crosses the process boundary as text, so errors.Is does not find the task's sentinels.
 type Error struct {
 	Status      Status
 	Delivery    Delivery
-	TaskID      uint64 // 0: the call took no slot, or that is not known
+	TaskID      uint64 // 0: the call took no slot, or that is unknown
 	WorkerIndex int    // -1: no worker was chosen
 	PID         int    // 0: no worker was chosen
-	Message     string // the task's own words, or what is known of the worker
-	Reason      Reason // why the worker ended that was lost with the call; "": it lives, or that is not known
-	Err         error  // the cause, when there is one
+	Message     string // the text of the task's error, or what is known about the worker
+	Reason      Reason // why the worker ended, if its end lost the call; "": it lives, or that is unknown
+	Err         error  // the cause; may be nil
 }
 
-// Error names the message, the status, the delivery, the task and the worker.
+// Error returns the message, the status, the delivery, the task and the worker.
 func (e *Error) Error() string {
 	msg := e.Message
 	if msg == "" {
@@ -60,7 +58,7 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Status, e.Err}
 }
 
-// Causes inside an *Error with ErrProcessBusy and NotRun.
+// Causes of an *Error with ErrProcessBusy and NotRun.
 var (
 	ErrClosed     = errors.New("the pool is closed")
 	ErrNotStarted = errors.New("the pool is not started")
@@ -76,7 +74,7 @@ var (
 // Error returns the value in words, without the stack. Unwrap returns the value if it is an error.
 type PanicError = tasktype.PanicError
 
-// refused is a call that failed before any worker was chosen.
+// refused returns the error of a call that failed before a worker was chosen.
 func refused(s Status, cause error, format string, args ...any) *Error {
 	return &Error{Status: s, Delivery: NotRun, WorkerIndex: -1, Message: fmt.Sprintf(format, args...), Err: cause}
 }

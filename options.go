@@ -9,7 +9,7 @@ import (
 	"github.com/taskd-go/task/protocol"
 )
 
-// A CallOption changes one call.
+// A CallOption changes one call. A later option overrides an earlier one.
 type CallOption func(*callOptions)
 
 type callOptions struct {
@@ -20,38 +20,36 @@ type callOptions struct {
 	soft, hard time.Duration
 }
 
-// WithTimeout sets the budget of the whole delivery: encoding, choosing,
-// connecting, sending and waiting. d <= 0: no deadline. The default is
-// Config.PushTimeout for Async and 3 s for Sync.
+// WithTimeout bounds the whole call: encoding, choosing a worker, connecting, sending and waiting.
+// d <= 0: no deadline. The default is Config.PushTimeout for Async and 3 s for Sync.
 func WithTimeout(d time.Duration) CallOption {
 	return func(o *callOptions) { o.timeout = max(d, 0) }
 }
 
-// WithWait lets the call wait up to d, within its budget, for a free slot.
-// Without it a busy pool is answered at once with ErrProcessBusy.
+// WithWait lets the call wait for a free slot, at most d and within its timeout. Without it a call
+// to a busy pool fails at once with ErrProcessBusy.
 func WithWait(d time.Duration) CallOption {
 	return func(o *callOptions) { o.wait = max(d, 0) }
 }
 
-// WithCancel ends the task's context when the caller's deadline, context or
-// connection ends. Without it a task that has begun goes on.
+// WithCancel ends the task's context, with the cause ErrCallerGone, when the caller's deadline,
+// context or connection ends. Without it a task that has begun runs on.
 func WithCancel() CallOption {
 	return func(o *callOptions) { o.cancel = true }
 }
 
-// WithMeta sends m along with the task, as Info.Meta: trace context and the
-// like. It has at most 128 pairs, 127 together with WithCancel, and no key that
-// begins with "taskd.": a call with more, or with such a key, fails with
-// ErrIllegalPackage and is not sent.
+// WithMeta sends m with the task, which finds it in Info.Meta: trace headers, for example. m has at
+// most 128 pairs, 127 together with WithCancel, and no key that begins with "taskd."; otherwise the
+// call fails with ErrIllegalPackage and is not sent.
 func WithMeta(m map[string]string) CallOption {
 	m = maps.Clone(m)
 	return func(o *callOptions) { o.meta = m }
 }
 
-// optionsOf is what opts make of a call with the given timeout.
+// optionsOf applies opts to a call with the given timeout.
 func optionsOf(timeout time.Duration, opts []CallOption) callOptions {
 	if len(opts) == 0 {
-		return callOptions{timeout: timeout} // without the allocation that a pointer to it costs
+		return callOptions{timeout: timeout} // a pointer to it would cost an allocation
 	}
 	o := callOptions{timeout: timeout}
 	for _, opt := range opts {
@@ -60,7 +58,7 @@ func optionsOf(timeout time.Duration, opts []CallOption) callOptions {
 	return o
 }
 
-// check says what is wrong with the options; "" when nothing is.
+// check says what is wrong with the options; "" if nothing is.
 func (o *callOptions) check() string {
 	if o.soft < 0 || o.hard < 0 {
 		return fmt.Sprintf("WithTimeLimit(%v, %v): a limit must not be negative", o.soft, o.hard)
@@ -79,18 +77,18 @@ func (o *callOptions) check() string {
 	return ""
 }
 
-// maxMeta is how many pairs the caller's own meta may have.
+// maxMeta returns how many pairs the caller's meta may have.
 func (o *callOptions) maxMeta() int {
 	if o.cancel {
-		return protocol.MaxMeta - 1 // which travels as one
+		return protocol.MaxMeta - 1 // WithCancel travels as a pair
 	}
 	return protocol.MaxMeta
 }
 
-// WithTimeLimit limits the run of this task: soft ends its context, hard stops
-// its worker. The smaller of each and Config's counts; 0 keeps Config's. A call
-// whose soft limit is not below its hard one, or with a negative one, fails
-// with ErrIllegalPackage and is not sent.
+// WithTimeLimit limits the run of this task. After soft its context ends, with the cause
+// ErrSoftLimit; after hard its worker is replaced and killed. Of each limit and the one in Config the
+// smaller counts; 0 keeps Config's. A call with a negative limit, or with soft >= hard > 0, fails with
+// ErrIllegalPackage and is not sent.
 func WithTimeLimit(soft, hard time.Duration) CallOption {
 	return func(o *callOptions) { o.soft, o.hard = soft, hard }
 }

@@ -22,17 +22,17 @@ import (
 // Exit codes of a worker process.
 const (
 	exitDrained  = 0
-	exitNoBoot   = 1 // it could not start; the parent was told why
+	exitNoBoot   = 1 // it could not start; it sent the reason to the parent
 	exitUnclean  = control.ExitUnclean
 	exitSignaled = 4 // a second signal ended it
 )
 
 const (
-	bootGrace   = time.Second      // for OnWorkerStart to return once the parent is gone
-	orphanLimit = 30 * time.Second // for the drain, once the parent is gone, of a worker with a task past its hard limit
+	bootGrace   = time.Second      // how long OnWorkerStart may go on once the parent is gone
+	orphanLimit = 30 * time.Second // bounds the drain of a worker without a parent that has a task past its hard limit
 )
 
-// A process is this process as a worker.
+// A process is the worker that this process is.
 type process struct {
 	cfg      Config
 	handover control.Handover
@@ -44,10 +44,10 @@ type process struct {
 	serving  bool
 	served   chan error // what Serve returned
 	share    worker.Processors
-	ballast  *ballast
+	reserve  *heapReserve
 }
 
-// runWorker is the life of a worker process; it returns the exit code.
+// runWorker runs this process as a worker and returns its exit code.
 func runWorker(cfg Config) int {
 	parent, err := openParent()
 	if err != nil {
@@ -59,11 +59,11 @@ func runWorker(cfg Config) int {
 		signals: make(chan os.Signal, 4), served: make(chan error, 1),
 	}
 	signal.Notify(p.signals, syscall.SIGTERM, syscall.SIGINT)
-	// Notified and not ignored: a write to the output of a parent that died then
-	// fails instead of killing this process, and its children do not inherit the ignoring.
+	// With Notify, a write to the output of a parent that died fails and does not kill this process.
+	// Unlike an ignored signal, this is not inherited by its children.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if err := p.boot(); err != nil {
-		// The parent may be gone; its end of the channel is all there is to tell.
+		// An error here means that the parent is gone.
 		_ = parent.Send(control.Message{Kind: control.KindBootError, Text: err.Error()})
 		return exitNoBoot
 	}
@@ -93,7 +93,7 @@ func (p *process) boot() error {
 	go p.receive()
 	os.Args[0] = p.handover.Arg0
 	sys.SetTitle(p.handover.Title)
-	p.share, p.ballast = shareMachine(p.handover.Settings)
+	p.share, p.reserve = limitResources(p.handover.Settings)
 
 	table, err := sharedstate.Open(os.NewFile(control.FDTable, "table"), true)
 	if err != nil {
@@ -139,7 +139,7 @@ func (p *process) serverConfig(table *sharedstate.Table, listener *net.UnixListe
 		OnException:    p.onException(),
 		Logger:         slog.Default(),
 		OnSoftLimit: func(o worker.Overdue) {
-			// Dumps are large and many at once. One that a parent does not take is dropped.
+			// Dumps are large and come many at once. A dump that the parent does not read is dropped.
 			_ = p.parent.Send(overdue(control.KindSoftLimit, o))
 		},
 		OnHardLimit: func(o worker.Overdue) {
@@ -152,7 +152,7 @@ func (p *process) serverConfig(table *sharedstate.Table, listener *net.UnixListe
 		},
 		OnSuspect:  func(last error) { p.tell(control.Message{Kind: control.KindSuspect, Text: last.Error()}) },
 		Processors: p.share,
-		OnLarge:    p.ballast.enlarge,
+		OnLarge:    p.reserve.enlarge,
 		Recycle:    worker.Recycle{MaxTasks: h.MaxTasksPerWorker, MaxAge: h.MaxWorkerAge, MaxMemory: h.MaxWorkerMemory},
 		OnRecycle:  func(r Reason) { p.tell(control.Message{Kind: control.KindRecycle, Reason: string(r)}) },
 	}
@@ -162,8 +162,8 @@ func overdue(kind control.Kind, o worker.Overdue) control.Message {
 	return control.Message{Kind: kind, TaskID: o.TaskID, Task: o.Task, Limit: o.Limit, Started: o.Started, Text: string(o.Dump)}
 }
 
-// tell sends what the parent has to know, also when it is stopped for a while;
-// false: it is gone, and the end of the channel ends this process.
+// tell sends m, however long the parent is stopped. It returns false if the parent is gone; then the
+// end of the channel ends this process.
 func (p *process) tell(m control.Message) bool {
 	for {
 		err := p.parent.Send(m)
@@ -210,7 +210,7 @@ func (p *process) onWorkerStart() (err error) {
 	return nil
 }
 
-// endBoot ends a start for which no parent waits any more.
+// endBoot ends the start of a worker whose parent is gone.
 func (p *process) endBoot(cancel context.CancelFunc, started <-chan struct{}) {
 	select {
 	case <-started:
@@ -225,7 +225,7 @@ func (p *process) endBoot(cancel context.CancelFunc, started <-chan struct{}) {
 	}
 }
 
-// serve is the worker from its readiness to its end.
+// serve runs the worker from its readiness to its end and returns the exit code.
 func (p *process) serve() int {
 	gone := p.gone
 	p.server.Ready()
@@ -266,7 +266,7 @@ func (p *process) receive() {
 	}
 }
 
-// obey carries out one message of the parent and reports whether it began a drain.
+// obey carries out one message of the parent and reports whether that began a drain.
 func (p *process) obey(m control.Message) (drains bool) {
 	switch m.Kind {
 	case control.KindAccept:
@@ -289,7 +289,7 @@ func (p *process) accept() {
 	go func() { p.served <- p.server.Serve() }()
 }
 
-// drain begins the end and tells the parent once no connection is accepted any more.
+// drain begins the drain, and tells the parent when the worker accepts no more connections.
 func (p *process) drain(within time.Duration, end bool) {
 	stopped := p.server.Drain(within, end)
 	p.accept() // a worker that never accepted ends through Serve as well

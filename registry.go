@@ -10,12 +10,11 @@ import (
 	"github.com/taskd-go/task/worker"
 )
 
-// Register makes r's type a task under its import path and type name, such as
-// "example.org/shop/mail.Send", or "main.Send" in package main. T and *T are
-// one type. It panics when the name stands for another type already, when the
-// type has no name, and when nothing of its values would travel: a function, a
-// channel, a struct that has fields but no exported one. It belongs in an init
-// function or at the beginning of main, so that every worker has the same registry.
+// Register registers the type of r as a task under its import path and type name, such as
+// "example.org/shop/mail.Send", or "main.Send" in package main. T and *T are one type. Call it in an
+// init function or at the beginning of main, so that every worker has the same registry. It panics if
+// another type has the name, if the type has no name, and if nothing of its values would travel: a
+// function, a channel, a struct that has fields and no exported one.
 func Register(r Runner) {
 	t := registry.TypeOf(r)
 	if t.Name() == "" {
@@ -24,7 +23,7 @@ func Register(r Runner) {
 	RegisterName(t.PkgPath()+"."+t.Name(), r)
 }
 
-// RegisterName is Register with a name of the program's own, 1 … 255 bytes.
+// RegisterName registers the type of r under name, 1 … 255 bytes. Otherwise it is like Register.
 func RegisterName(name string, r Runner) {
 	if _, ok := r.(named); ok {
 		panic(fmt.Sprintf("task: %q cannot be registered by a Named: that is how a program without the task's type calls it", name))
@@ -62,13 +61,12 @@ func decodeArgs(payload []byte, v any) error {
 	return codec.Decode(payload, v)
 }
 
-// Named is a task known by its name only, for callers that do not have its
-// type: a command line, another program. It cannot run here.
+// Named returns a task that is known by its name only, for callers that do not have its type: a
+// command line, another program. It runs in a worker and not here.
 //
-// args is what the task reads. A registered Runner reads its fields from a map
-// by field name, or from a struct: upper and lower case differ, a key that it
-// does not know is ignored, and a field without a key is zero. A function of
-// Define reads its one value. nil: no arguments.
+// args are the task's arguments; nil: none. A registered Runner reads its fields from a map by field
+// name, or from a struct: upper and lower case differ, an unknown key is ignored, and a field without
+// a key is zero. A function of Define reads one value.
 func Named(name string, args any) Runner { return named{registry.Named{Name: name, Args: args}} }
 
 type named struct{ registry.Named }

@@ -10,43 +10,45 @@ import (
 	"github.com/taskd-go/task/worker"
 )
 
-// workerOOMScore is added to a worker's oom_score_adj, so that the kernel
-// prefers it to the parent.
+// workerOOMScore is added to a worker's oom_score_adj, so that the kernel kills a worker before the
+// parent.
 const workerOOMScore = 200
 
-// How many bytes of garbage more than otherwise may lie in a worker, and in one that carries large frames.
+// Sizes of a heapReserve in bytes, before and after the first large frame.
 const (
-	maxBallast   = 8 << 20
-	largeBallast = 32 << 20
+	smallReserve = 8 << 20
+	largeReserve = 32 << 20
 )
 
-// A ballast is memory that nobody touches, so that it takes addresses only, but the garbage
-// collector counts it and runs when as much again has been allocated, not after every 4 MiB:
-// a few calls with large payloads.
-type ballast struct {
+// A heapReserve is memory that is allocated and never touched, so it takes address space only. The
+// garbage collector counts it as live heap and runs after that many bytes of allocation, in place of
+// every 4 MiB, which is a few calls with large payloads.
+type heapReserve struct {
 	size   int64
 	memory []byte
 }
 
-func newBallast(size int64) *ballast { return &ballast{size, make([]byte, min(size, maxBallast))} }
+func newHeapReserve(size int64) *heapReserve {
+	return &heapReserve{size, make([]byte, min(size, smallReserve))}
+}
 
-// enlarge is for a worker that has its first large frame.
-func (b *ballast) enlarge() { b.memory = make([]byte, b.size) }
+// enlarge is called at the worker's first large frame.
+func (r *heapReserve) enlarge() { r.memory = make([]byte, r.size) }
 
-// shareMachine sets what this worker takes of the machine. P is what the
-// runtime gives one process here (it follows the cgroup's quota), N is WorkerNum.
+// limitResources sets how many processors and how much memory this worker uses. P is GOMAXPROCS of
+// one process here, which follows the cgroup's quota; N is WorkerNum.
 //
 //   - GOMAXPROCS is P/N, at least 1, and twice that, at least 2 and at most P, while long tasks run:
-//     a worker may use its share twice while others rest, and a spinning task cannot hold up timers.
-//   - The memory limit of the garbage collector is 90 % of the cgroup's limit,
-//     divided among the N workers and the parent, unless GOMEMLIMIT is set.
-//   - The ballast that it returns is to be kept while the process lives.
+//     a worker may use two shares while others are idle, and a spinning task cannot hold up timers.
+//   - The memory limit of the garbage collector is 90 % of the cgroup's limit, divided among the N
+//     workers and the parent, unless GOMEMLIMIT is set.
+//   - The process must keep the heapReserve that limitResources returns.
 //
-// They are set here and not in the environment, which grandchildren inherit.
-func shareMachine(s control.Settings) (worker.Processors, *ballast) {
+// The environment is no place for these settings: grandchildren inherit it.
+func limitResources(s control.Settings) (worker.Processors, *heapReserve) {
 	p := processors(runtime.GOMAXPROCS(0), s.WorkerNum)
 	runtime.GOMAXPROCS(p.Share)
-	size := int64(largeBallast)
+	size := int64(largeReserve)
 	if s.MaxWorkerMemory > 0 {
 		size = min(size, s.MaxWorkerMemory/8)
 	}
@@ -56,7 +58,7 @@ func shareMachine(s control.Settings) (worker.Processors, *ballast) {
 		size = min(size, share/8)
 	}
 	sys.OOMScore(workerOOMScore)
-	return p, newBallast(size)
+	return p, newHeapReserve(size)
 }
 
 func processors(p, workers int) worker.Processors {

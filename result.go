@@ -5,15 +5,13 @@ import "github.com/taskd-go/task/internal/codec"
 // A Result is what a task returned. It is safe for concurrent use.
 type Result struct{ raw []byte }
 
-// Decode reads the result into v, a non-nil pointer. A number that does not
-// fit into its place, and a value of another kind, are errors that name the
-// value and the place; nothing is converted silently. A []byte of 16 KiB or
-// more is not copied: it is the Result's own memory.
+// Decode decodes the result into v, a non-nil pointer. For a number that does not fit and for a value
+// of another kind the error names the value and its place; Decode converts nothing silently. A []byte
+// of 16 KiB or more is not copied: it is the Result's own memory.
 func (r Result) Decode(v any) error { return codec.Decode(r.bytes(), v) }
 
-// Value returns the result as nil, bool, int64 (uint64 above it), float64,
-// string, []byte, time.Time, []any, or map[string]any (map[any]any when a key
-// is no string).
+// Value returns the result as nil, bool, int64 (uint64 above it), float64, string, []byte, time.Time,
+// []any, or map[string]any (map[any]any if a key is not a string).
 func (r Result) Value() (any, error) { return codec.Value(r.bytes()) }
 
 var msgpackNil = []byte{0xc0}
@@ -25,7 +23,7 @@ func (r Result) bytes() []byte {
 	return r.raw
 }
 
-// As decodes the result of a Sync into a T:
+// As decodes the result of a Sync into a T, or returns err if it is not nil:
 //
 //	s, err := task.As[string](pool.Sync(ctx, Hello{Name: "you"}))
 func As[T any](r Result, err error) (T, error) {
@@ -37,10 +35,9 @@ func As[T any](r Result, err error) (T, error) {
 	return v, err
 }
 
-// An Outcome is one call's part of SyncMany or AsyncMany: its result, or its
-// acceptance, or its *Error.
+// An Outcome is the outcome of one call of SyncMany or AsyncMany.
 type Outcome struct {
-	TaskID uint64 // 0: it took no slot, or that is not known
-	Result Result
-	Err    error
+	TaskID uint64 // 0: the call took no slot, or that is unknown
+	Result Result // of SyncMany, if Err is nil
+	Err    error  // nil or an *Error
 }

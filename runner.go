@@ -7,17 +7,19 @@ import (
 	"github.com/taskd-go/task/worker"
 )
 
-// A Runner is a task: a value that travels to a worker process and runs there.
-// Its exported fields are its arguments and must survive msgpack; they travel
-// as a map by field name, so that another build of the program, or another
-// language, can send them.
+// A Runner is a task: a value that travels to a worker process and runs there. Its exported fields
+// are its arguments. They travel as a msgpack map by field name, so another build of the program, or
+// a program in another language, can send them.
+//
+// The context of Run ends for the soft limit, in the last second of DrainTimeout, at the end of
+// Shutdown's context and, with WithCancel, when the caller is gone; see ErrSoftLimit.
 type Runner interface {
 	Run(ctx context.Context, info Info) (any, error)
 }
 
-// An ExceptionHandler is a Runner that wants to answer for its own failure: an
-// error, or a panic as a *PanicError. What OnException returns without an error
-// becomes the result of a Sync call; the task counts as failed all the same.
+// An ExceptionHandler is a Runner that handles its own failure: an error, or a panic as a
+// *PanicError. A value that OnException returns without an error becomes the result of the Sync call;
+// the task still counts as failed.
 type ExceptionHandler interface {
 	OnException(ctx context.Context, err error, info Info) (any, error)
 }
@@ -32,12 +34,12 @@ type ExceptionHandler interface {
 //	}
 type Info = tasktype.Info
 
-// Draining returns, in a task, a channel that closes when the task's worker
-// begins to drain, so that a long task can finish early. Outside a task it is nil.
+// Draining returns a channel that closes when the worker of the task with context ctx begins to
+// drain, so that a long task can finish early. Outside a task it returns nil.
 func Draining(ctx context.Context) <-chan struct{} { return worker.Draining(ctx) }
 
-// The causes for which a task's context ends. Inside the task, errors.Is(context.Cause(ctx),
-// task.ErrSoftLimit) and so on tells which one it was.
+// The causes for which a task's context ends. In the task, errors.Is(context.Cause(ctx), ErrDrain)
+// reports whether it was ErrDrain.
 var (
 	ErrSoftLimit  = worker.ErrSoftLimit  // the task passed its soft time limit
 	ErrDrain      = worker.ErrDrain      // the last second of DrainTimeout began
@@ -45,7 +47,7 @@ var (
 	ErrCallerGone = worker.ErrCallerGone // the deadline, context or connection of a caller with WithCancel ended
 )
 
-// running is a decoded Runner as the worker runs it.
+// running adapts a decoded Runner to package worker.
 type running struct{ Runner }
 
 func (r running) OnException(ctx context.Context, err error, info Info) (any, bool, error) {

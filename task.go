@@ -12,22 +12,22 @@ import (
 	"github.com/taskd-go/task/internal/client"
 	"github.com/taskd-go/task/internal/registry"
 	"github.com/taskd-go/task/internal/supervisor"
-	"github.com/taskd-go/task/protocol"
 )
 
-// A Task is a pool of worker processes. The zero value is not usable; New makes
-// one. Its methods are safe for concurrent use.
+// A Task is a handle on a pool of worker processes. New makes one; the zero value is not usable.
+// Its methods are safe for concurrent use.
 type Task struct {
+	calls
 	cfg Config
 
-	mu       sync.Mutex
-	state    state
-	attached bool
-	abort    context.CancelCauseFunc // ends a Start that is under way
-	started  chan struct{}           // closed when Start is over
-	pool     *supervisor.Supervisor  // nil in a worker of another pool
-	remote   *Client                 // in a worker of another pool: the parent's pool of this name
-	calls    deliverer
+	mu        sync.Mutex
+	state     state
+	attached  bool
+	abort     context.CancelCauseFunc // ends a Start that is under way
+	started   chan struct{}           // closed when Start returns
+	pool      *supervisor.Supervisor  // nil in a worker of another pool
+	remote    *Client                 // in a worker of another pool: the parent's pool of this name
+	deliverer deliverer
 }
 
 type state int
@@ -40,8 +40,8 @@ const (
 	stateClosed
 )
 
-// New checks cfg and returns a pool that is not started yet. A bad value is a
-// *ConfigError; that includes a TempDir in which no file can be made.
+// New checks cfg and returns a pool that is not started yet. For a bad value, and for a TempDir in
+// which no file can be made, the error is a *ConfigError.
 func New(cfg Config) (*Task, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -52,19 +52,21 @@ func New(cfg Config) (*Task, error) {
 			return nil, err
 		}
 	}
-	return &Task{cfg: cfg, started: make(chan struct{})}, nil
+	t := &Task{cfg: cfg, started: make(chan struct{})}
+	t.calls = calls{cfg.PushTimeout, t.find}
+	return t, nil
 }
 
-// Config returns the pool's configuration with the defaults filled in.
+// Config returns the configuration with the defaults filled in.
 func (t *Task) Config() Config { return t.cfg }
 
-// Start forks the workers and returns when every one of them accepts, or with
-// the reason that one does not: its last words and its exit status. After an
-// error nothing of the pool is left. ctx bounds the start only. A pool starts once.
+// Start starts the workers and returns when each of them accepts calls. If one does not, the error
+// has its last output and its exit status, and no process or file of the pool is left. ctx bounds
+// the start only. A pool starts once.
 //
-// In a program that this package re-executed as a worker of this pool, Start
-// runs the worker and does not return. In a worker of another pool it forks
-// nothing and connects to the parent's pool of this name.
+// In a program that this package re-executed as a worker of this pool, Start runs the worker and
+// does not return. In a worker of another pool, Start starts no process and connects to the parent's
+// pool of this name.
 func (t *Task) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -81,7 +83,7 @@ func (t *Task) Start(ctx context.Context) error {
 	case err == nil && t.state == stateStarting:
 		t.state = stateRunning
 	case err == nil:
-		err = ErrClosed // Shutdown came first and ends the pool
+		err = ErrClosed // Shutdown was called meanwhile and ends the pool
 	}
 	if err != nil {
 		return fmt.Errorf("task: pool %s did not start: %w", t.cfg.ServerName, err)
@@ -104,13 +106,13 @@ func (t *Task) begin(abort context.CancelCauseFunc) error {
 }
 
 func (t *Task) start(ctx context.Context) error {
-	if gate.matches(t.cfg.ServerName) {
-		gate.run(t.cfg) // does not return
+	if entry.matches(t.cfg.ServerName) {
+		entry.run(t.cfg) // does not return
 	}
 	if IsWorker() {
 		return t.connect(ctx)
 	}
-	if flag.Lookup("test.v") != nil && !gate.passed() {
+	if flag.Lookup("test.v") != nil && !entry.passed() {
 		return errors.New("a test binary re-runs its tests in every worker unless its TestMain calls task.RunIfWorker first")
 	}
 	pool, err := supervisor.Start(ctx, supervisor.Config{
@@ -133,7 +135,7 @@ func (t *Task) start(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pool = pool
-	t.calls = deliverer{
+	t.deliverer = deliverer{
 		registered: true,
 		client: client.New(client.Config{
 			Table:          pool.Table(),
@@ -145,11 +147,11 @@ func (t *Task) start(ctx context.Context) error {
 	return nil
 }
 
-// connect is Start in a worker of another pool.
+// connect does what Start does in a worker of another pool.
 func (t *Task) connect(ctx context.Context) error {
 	c, err := Dial(ctx, t.cfg)
 	if err != nil {
-		return fmt.Errorf("this process is a worker of pool %s and forks no pool of its own; connecting to the parent's: %w", gate.name(), err)
+		return fmt.Errorf("this process is a worker of pool %s and forks no pool of its own; connecting to the parent's: %w", entry.name(), err)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -157,72 +159,29 @@ func (t *Task) connect(ctx context.Context) error {
 	return nil
 }
 
-// caller returns what sends this pool's calls, or why nothing can; opts are the call's from then on.
-func (t *Task) caller(ctx context.Context, timeout time.Duration, opts []CallOption) (deliverer, []CallOption, error) {
+// find returns the deliverer for this pool, or the error for which there is none.
+func (t *Task) find(ctx context.Context, timeout time.Duration) (d deliverer, waited time.Duration, err error) {
 	t.mu.Lock()
-	st, calls, remote := t.state, t.calls, t.remote
+	st, own, remote := t.state, t.deliverer, t.remote
 	t.mu.Unlock()
+	name := t.cfg.ServerName
 	switch {
 	case st == stateClosed:
-		return deliverer{}, nil, refused(ErrProcessBusy, ErrClosed, "the pool %s is closed", t.cfg.ServerName)
+		return deliverer{}, 0, refused(ErrProcessBusy, ErrClosed, "the pool %s is closed", name)
 	case st != stateRunning && IsWorker():
-		return deliverer{}, nil, refused(ErrProcessBusy, ErrNotStarted,
-			"this process is a worker of pool %s, in which the pool %s is not started: a task reaches it through Dial", gate.name(), t.cfg.ServerName)
+		return deliverer{}, 0, refused(ErrProcessBusy, ErrNotStarted,
+			"this process is a worker of pool %s, in which the pool %s is not started: a task reaches it through Dial", entry.name(), name)
 	case st != stateRunning:
-		return deliverer{}, nil, refused(ErrProcessBusy, ErrNotStarted, "the pool %s is not started", t.cfg.ServerName)
+		return deliverer{}, 0, refused(ErrProcessBusy, ErrNotStarted, "the pool %s is not started", name)
 	case remote != nil:
-		return remote.caller(ctx, timeout, opts)
+		return remote.find(ctx, timeout)
 	default:
-		return calls, opts, nil
+		return own, 0, nil
 	}
 }
 
-// Async hands r to the least loaded worker and returns the task's id once that
-// worker has accepted it; the run goes on without the caller, and its result
-// is dropped. The budget is Config.PushTimeout unless WithTimeout says
-// otherwise. The error is an *Error.
-func (t *Task) Async(ctx context.Context, r Runner, opts ...CallOption) (taskID uint64, err error) {
-	d, opts, err := t.caller(ctx, t.cfg.PushTimeout, opts)
-	if err != nil {
-		return 0, err
-	}
-	return d.async(ctx, t.cfg.PushTimeout, r, opts)
-}
-
-// Sync hands r to the least loaded worker and waits for its result. The budget
-// is 3 s unless WithTimeout says otherwise. When it ends, or ctx does, the call
-// fails with ErrSockTimeout; a task that has begun goes on all the same. The
-// error is an *Error.
-func (t *Task) Sync(ctx context.Context, r Runner, opts ...CallOption) (Result, error) {
-	d, opts, err := t.caller(ctx, defaultSyncTimeout, opts)
-	if err != nil {
-		return Result{}, err
-	}
-	return d.sync(ctx, r, opts)
-}
-
-// AsyncMany is Async for each of rs, with one delivery and one answer each, in
-// the order of rs. The tasks are spread over the workers by their free slots.
-func (t *Task) AsyncMany(ctx context.Context, rs []Runner, opts ...CallOption) []Outcome {
-	d, opts, err := t.caller(ctx, t.cfg.PushTimeout, opts)
-	if err != nil {
-		return none(len(rs), err)
-	}
-	return d.many(ctx, protocol.Async, t.cfg.PushTimeout, rs, opts)
-}
-
-// SyncMany is Sync for each of rs, with one delivery and one answer each, in
-// the order of rs. The tasks are spread over the workers by their free slots.
-func (t *Task) SyncMany(ctx context.Context, rs []Runner, opts ...CallOption) []Outcome {
-	d, opts, err := t.caller(ctx, defaultSyncTimeout, opts)
-	if err != nil {
-		return none(len(rs), err)
-	}
-	return d.many(ctx, protocol.Sync, defaultSyncTimeout, rs, opts)
-}
-
-// Status lists the workers by index; it is nil before Start and keeps the last
-// counts after Shutdown.
+// Status lists the workers by index. It returns nil before Start, and the last counts after
+// Shutdown.
 func (t *Task) Status() []WorkerStatus {
 	t.mu.Lock()
 	pool, remote := t.pool, t.remote
@@ -237,11 +196,11 @@ func (t *Task) Status() []WorkerStatus {
 	}
 }
 
-// Reload replaces every worker, MaxReplacing at a time, with one that runs the
-// executable as it is at its path now. Each successor is ready before its
-// predecessor drains, so that no call fails of it. A generation that does not
-// boot, or that lacks one of the pool's tasks, ends the Reload with an error
-// and leaves the old workers in place. So does the end of ctx.
+// Reload replaces every worker, MaxReplacing at a time, with one that runs the executable that is at
+// its path now. It returns when each successor accepts calls. A successor is ready before its
+// predecessor drains, so no call fails because of a Reload. If the new executable does not boot or
+// lacks one of the pool's tasks, or if ctx ends, Reload returns an error and the workers that were
+// not yet replaced stay.
 func (t *Task) Reload(ctx context.Context) error {
 	t.mu.Lock()
 	pool, st := t.pool, t.state
@@ -255,17 +214,16 @@ func (t *Task) Reload(ctx context.Context) error {
 	return pool.Reload(ctx)
 }
 
-// Shutdown ends the pool: it takes no more calls, what is running goes on for
-// at most DrainTimeout, and when all workers are gone no process and no socket
-// file is left. When ctx ends first, what still runs is stopped at once, and
-// the error lists it. Shutdown may be called any number of times, by several
-// goroutines; all wait for the one drain. Before Start it only closes the pool.
+// Shutdown ends the pool: it accepts no more calls, running tasks have DrainTimeout to end, and when
+// Shutdown returns no process and no socket file is left. When ctx ends first, Shutdown stops what
+// still runs, and its error lists those tasks. Several goroutines may call Shutdown, any number of
+// times; all wait for the same drain. Before Start it only closes the pool.
 func (t *Task) Shutdown(ctx context.Context) error {
 	if t.close() {
 		<-t.started
 	}
 	t.mu.Lock()
-	pool, remote, calls := t.pool, t.remote, t.calls.client
+	pool, remote, calls := t.pool, t.remote, t.deliverer.client
 	t.mu.Unlock()
 	if remote != nil {
 		return remote.Close()
@@ -277,7 +235,7 @@ func (t *Task) Shutdown(ctx context.Context) error {
 	return errors.Join(err, calls.Close(ctx))
 }
 
-// close refuses further calls and reports whether a Start ran or runs.
+// close refuses further calls and reports whether Start was called.
 func (t *Task) close() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

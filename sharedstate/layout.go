@@ -16,7 +16,7 @@ const (
 
 	cacheLine = 64
 
-	maxWorkers = 512
+	MaxWorkers = 512
 	maxPlaces  = 1024 // in-flight records a row
 	maxConns   = 128  // connection slots a row
 	nameBytes  = 48   // of a task in its in-flight record
@@ -136,8 +136,8 @@ type sections struct {
 }
 
 func layoutOf(workers, maxRunning int) (sections, error) {
-	if workers < 1 || workers > maxWorkers {
-		return sections{}, fmt.Errorf("a table has 1 to %d workers, not %d", maxWorkers, workers)
+	if workers < 1 || workers > MaxWorkers {
+		return sections{}, fmt.Errorf("a table has 1 to %d workers, not %d", MaxWorkers, workers)
 	}
 	if maxRunning < 1 || maxRunning > math.MaxInt32 {
 		return sections{}, fmt.Errorf("a worker runs 1 to %d tasks at once, not %d", math.MaxInt32, maxRunning)
