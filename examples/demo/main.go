@@ -29,7 +29,10 @@ const (
 
 func main() {
 	d := &demo{out: os.Stdout, dir: ".", workers: 3}
-	if err := d.parse(os.Args[1:], os.Stderr); err != nil {
+	switch err := d.parse(os.Args[1:], os.Stderr); {
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(0)
+	case err != nil:
 		os.Exit(exitUsage)
 	}
 	// A worker process runs main too. It becomes a worker here and goes no further.
