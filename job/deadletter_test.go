@@ -60,6 +60,7 @@ func jobs(t *testing.T, store DeadLetters, queue string) (ids []string) {
 }
 
 func TestDeadLetterStores(t *testing.T) {
+	t.Parallel()
 	for _, kind := range storeKinds {
 		t.Run(kind.name, func(t *testing.T) {
 			store := kind.open(t)
@@ -102,6 +103,7 @@ func TestDeadLetterStores(t *testing.T) {
 }
 
 func TestDeadLetterStoresAreSafeForConcurrentUse(t *testing.T) {
+	t.Parallel()
 	for _, kind := range storeKinds {
 		t.Run(kind.name, func(t *testing.T) {
 			store := kind.open(t)
@@ -127,6 +129,7 @@ func TestDeadLetterStoresAreSafeForConcurrentUse(t *testing.T) {
 }
 
 func TestDeadLetterFileSurvivesACrashAtAnyByte(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "dead.jsonl")
 	store := openFileAt(t, path)
 	put(t, store, letter("a", ""))
@@ -161,6 +164,7 @@ func TestDeadLetterFileSurvivesACrashAtAnyByte(t *testing.T) {
 }
 
 func TestDeadLetterFileKeepsALineItCannotRead(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "dead.jsonl")
 	store := openFileAt(t, path)
 	put(t, store, letter("a", ""))
@@ -197,6 +201,7 @@ func TestDeadLetterFileKeepsALineItCannotRead(t *testing.T) {
 }
 
 func TestDeadLetterFileHasOneOwner(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "dead.jsonl")
 	store := openFileAt(t, path)
 	_, err := OpenFileDeadLetters(path)
@@ -209,6 +214,7 @@ func TestDeadLetterFileHasOneOwner(t *testing.T) {
 }
 
 func TestDeadLetterFileIsCompacted(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "dead.jsonl")
 	store := openFileAt(t, path)
 	keep := put(t, store, letter("keep", ""))
@@ -237,6 +243,7 @@ func TestDeadLetterFileIsCompacted(t *testing.T) {
 }
 
 func TestDeadLetterFileStaysWholeWhenAWriteFails(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "dead.jsonl")
 	store := openFileAt(t, path)
 	put(t, store, letter("a", ""))
@@ -256,6 +263,7 @@ func TestDeadLetterFileStaysWholeWhenAWriteFails(t *testing.T) {
 }
 
 func TestConfigBuild(t *testing.T) {
+	t.Parallel()
 	build := func(driver string, drivers map[string]OpenDeadLetters) (*Parts, error) {
 		cfg := DefaultConfig()
 		cfg.DeadLetter.Driver = driver
@@ -299,6 +307,7 @@ func TestConfigBuild(t *testing.T) {
 }
 
 func TestReadConfigNamesWhatItIgnores(t *testing.T) {
+	t.Parallel()
 	_, ignored := ReadConfig(map[string]any{"default_max_attempts": "abc", "dead_letter": "no"},
 		func(name string) string { return map[string]string{"JOB_BACKOFF_MULTIPLIER": "NaN"}[name] })
 	assert.ElementsMatch(t, []string{"default_max_attempts=abc", "dead_letter=no", "JOB_BACKOFF_MULTIPLIER=NaN"}, ignored)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestNewRefusesWhatNoConsumerCouldRead(t *testing.T) {
+	t.Parallel()
 	for name, payload := range map[string]any{
 		"a number": 5, "a string": "x", "bytes": []byte("{}"), "a function": func() {}, "raw text": json.RawMessage("{"),
 	} {
@@ -23,6 +24,7 @@ func TestNewRefusesWhatNoConsumerCouldRead(t *testing.T) {
 }
 
 func TestNewIsWhatAReaderSees(t *testing.T) {
+	t.Parallel()
 	meta := map[string]any{"n": int64(math.MaxInt64), "list": []int{1}}
 	e, err := New("t", map[string]uint64{"id": math.MaxUint64}, meta, RetryPolicy{})
 	require.NoError(t, err)
@@ -37,6 +39,7 @@ func TestNewIsWhatAReaderSees(t *testing.T) {
 }
 
 func TestDecodeRefuses(t *testing.T) {
+	t.Parallel()
 	for message, reason := range map[string]DecodeReason{
 		"": NotJSON, "{": NotJSON, "\xff": NotJSON, `{"jobType":"t"} {}`: NotJSON,
 		"5": NotObject, `"x"`: NotObject, "[1]": NotObject, "null": NotObject,
@@ -51,6 +54,7 @@ func TestDecodeRefuses(t *testing.T) {
 }
 
 func TestDecodeReadsNumbersInEverySpelling(t *testing.T) {
+	t.Parallel()
 	for spelling, want := range map[string]int{"4": 4, "4.0": 4, "4e0": 4, `"4"`: 4, "1e99": Unlimited, "-1e99": 1, "99999999999999999999": Unlimited} {
 		e, err := Decode([]byte(`{"jobType":"t","maxAttempts":` + spelling + `}`))
 		require.NoError(t, err, spelling)
@@ -59,6 +63,7 @@ func TestDecodeReadsNumbersInEverySpelling(t *testing.T) {
 }
 
 func TestARedeliveryWithoutAnIDHasTheSameOne(t *testing.T) {
+	t.Parallel()
 	first, err := Decode([]byte(`{"jobType":"t","payload":{"n":1},"createdAt":5}`))
 	require.NoError(t, err)
 	again, err := Decode([]byte(`{"__retry_num":1, "createdAt":5, "payload":{"n":1},"attempt":2,"jobType":"t"}`))
@@ -78,6 +83,7 @@ func TestARedeliveryWithoutAnIDHasTheSameOne(t *testing.T) {
 }
 
 func TestEncodeRefusesAPayloadThatIsNone(t *testing.T) {
+	t.Parallel()
 	for _, payload := range []string{`"x"`, "5", "{", "[1"} {
 		_, err := Envelope{JobType: "t", Payload: json.RawMessage(payload)}.Encode()
 		assert.Error(t, err, payload)
@@ -85,6 +91,7 @@ func TestEncodeRefusesAPayloadThatIsNone(t *testing.T) {
 }
 
 func TestBind(t *testing.T) {
+	t.Parallel()
 	type customer struct{ Name string }
 	type order struct {
 		ID       int64

@@ -19,6 +19,7 @@ import (
 
 // A job that is stopped at its limit each time is dead once its attempts are used up.
 func TestAJobThatAlwaysTimesOutIsDeadAfterItsAttempts_Row17(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := &Runner{Timeout: time.Second, Logger: slog.New(slog.DiscardHandler)}
 		h := Func("t", func(ctx context.Context, _ Envelope) Result { <-ctx.Done(); return FromError(ctx.Err()) })
@@ -32,6 +33,7 @@ func TestAJobThatAlwaysTimesOutIsDeadAfterItsAttempts_Row17(t *testing.T) {
 
 // A payload that cannot be decoded is dead with reason decode after one try.
 func TestAnUndecodablePayloadIsDeadAtOnce_Row18(t *testing.T) {
+	t.Parallel()
 	h := Typed("t", func(context.Context, struct{ Secret int }, Envelope) Result { return Success() })
 	d, runs := untilSettled(&Runner{Logger: slog.New(slog.DiscardHandler)}, h, envelope(t, 1, 5))
 	assert.Equal(t, 1, runs)
@@ -41,6 +43,7 @@ func TestAnUndecodablePayloadIsDeadAtOnce_Row18(t *testing.T) {
 
 // Attempt numbers have room and never wrap.
 func TestAttemptsDoNotOverflow_Row18(t *testing.T) {
+	t.Parallel()
 	e, err := Decode([]byte(`{"jobType":"t","attempt":99999999999999999999,"maxAttempts":2147483647}`))
 	require.NoError(t, err)
 	r := &Runner{Policy: RetryPolicy{MaxAttempts: Unlimited, MaxDelay: time.Second}, Logger: slog.New(slog.DiscardHandler)}
@@ -93,6 +96,7 @@ func TestADeafHandlerIsLeftAtTheLimit_Row21(t *testing.T) {
 // A shutdown that interrupts a job costs no attempt: it is available at once, with the event that
 // says so.
 func TestAnInterruptedJobKeepsItsAttempt_Row24(t *testing.T) {
+	t.Parallel()
 	for _, limit := range []time.Duration{0, time.Hour} {
 		t.Run(fmt.Sprintf("limit %s", limit), func(t *testing.T) {
 			var last Event
@@ -115,6 +119,7 @@ func TestAnInterruptedJobKeepsItsAttempt_Row24(t *testing.T) {
 
 // The context ends at a random point while jobs run: no panic, each job gets exactly one decision.
 func TestCancellingAtAnyPointSettlesEveryJob_Row25(t *testing.T) {
+	t.Parallel()
 	r := &Runner{Timeout: time.Millisecond, Logger: slog.New(slog.DiscardHandler)}
 	var jobs sync.WaitGroup
 	for range 200 {
@@ -142,6 +147,7 @@ func TestCancellingAtAnyPointSettlesEveryJob_Row25(t *testing.T) {
 
 // A thousand jobs that fail at one instant come back spread over more than ±10 %, at the cap too.
 func TestRetriesAreSpread_Row45(t *testing.T) {
+	t.Parallel()
 	for _, attempt := range []int{1, 5, 20} {
 		t.Run(fmt.Sprintf("attempt %d", attempt), func(t *testing.T) {
 			p := DefaultRetryPolicy()
@@ -164,6 +170,7 @@ func TestRetriesAreSpread_Row45(t *testing.T) {
 
 // The publisher knows nothing of handlers.
 func TestPublishingNeedsNoRegistry_Row73(t *testing.T) {
+	t.Parallel()
 	p := NewPublisher(func(context.Context, Envelope) error { return nil }, RetryPolicy{})
 	e, err := p.Dispatch(t.Context(), "runs.in.another.program", nil, nil)
 	require.NoError(t, err)
@@ -172,6 +179,7 @@ func TestPublishingNeedsNoRegistry_Row73(t *testing.T) {
 
 // Every change of state says who, what, when and why, and the dead letter tells the whole story.
 func TestEveryChangeOfStateIsExplained_Row74(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var events []Event
 		r := &Runner{Name: "worker 7", KeepErrors: 10, Logger: slog.New(slog.DiscardHandler), OnEvent: func(ev Event) { events = append(events, ev) }}
@@ -220,6 +228,7 @@ func TestEveryChangeOfStateIsExplained_Row74(t *testing.T) {
 
 // Deferring costs no attempt, however often.
 func TestDeferringCostsNoAttempt_Row60(t *testing.T) {
+	t.Parallel()
 	r := &Runner{}
 	e := envelope(t, 3, 3)
 	for range 1000 {
@@ -232,6 +241,7 @@ func TestDeferringCostsNoAttempt_Row60(t *testing.T) {
 
 // What travels in meta goes through a retry, the dead letter and the replay.
 func TestTraceHeadersTravelAllTheWay_Row68(t *testing.T) {
+	t.Parallel()
 	r := &Runner{Logger: slog.New(slog.DiscardHandler)}
 	d := r.Decide(t.Context(), answering(Retry(nil)), envelope(t, 1, 2))
 	data, err := d.Envelope.Encode()

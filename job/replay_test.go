@@ -14,6 +14,7 @@ import (
 )
 
 func TestReplayRemovesAfterPublishing(t *testing.T) {
+	t.Parallel()
 	for _, kind := range storeKinds {
 		t.Run(kind.name, func(t *testing.T) {
 			store := kind.open(t)
@@ -33,6 +34,7 @@ func TestReplayRemovesAfterPublishing(t *testing.T) {
 }
 
 func TestReplayChooses(t *testing.T) {
+	t.Parallel()
 	at := func(d DeadLetter, unix int64) DeadLetter { d.At = unix; return d }
 	timeout := letter("b", "sms")
 	timeout.Reason = ReasonTimeout
@@ -109,6 +111,7 @@ func length(t *testing.T, store DeadLetters) int {
 }
 
 func TestReplayKeepsToItsRate(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := NewMemoryDeadLetters()
 		for i := range 11 {
@@ -131,6 +134,7 @@ func TestReplayKeepsToItsRate(t *testing.T) {
 }
 
 func TestReplayCountsAndRemembers(t *testing.T) {
+	t.Parallel()
 	store := NewMemoryDeadLetters()
 	put(t, store, letter("a", ""))
 	r := &Runner{Logger: slog.New(slog.DiscardHandler)}
@@ -151,6 +155,7 @@ func TestReplayCountsAndRemembers(t *testing.T) {
 }
 
 func TestReplaySetsAsideWhatThePublisherCannotEncode(t *testing.T) {
+	t.Parallel()
 	store := NewMemoryDeadLetters()
 	put(t, store, RawDeadLetter("", []byte("no envelope"), errors.New("not json")))
 	bad := letter("bad", "")

@@ -47,6 +47,7 @@ func untilSettled(r *Runner, h Handler, e Envelope) (d Decision, runs int) {
 // A handler that heeds its context is seen as timed out too, and is not abandoned when it returns
 // in time.
 func TestAHandlerThatHeedsItsContextTimesOut(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := &Runner{Timeout: time.Second, Logger: slog.New(slog.DiscardHandler)}
 		h := Func("t", func(ctx context.Context, _ Envelope) Result {
@@ -63,6 +64,7 @@ func TestAHandlerThatHeedsItsContextTimesOut(t *testing.T) {
 }
 
 func TestADeferralEndsAtItsMaxAge(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		logs := &logRecorder{}
 		r := &Runner{Logger: slog.New(logs)}
@@ -82,6 +84,7 @@ func TestADeferralEndsAtItsMaxAge(t *testing.T) {
 }
 
 func TestARunInBetweenStartsTheDeferAgeAnew(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := &Runner{MaxDeferAge: time.Hour, Logger: slog.New(slog.DiscardHandler)}
 		d := r.Decide(t.Context(), answering(Defer(time.Minute)), envelope(t, 1, 5))
@@ -95,6 +98,7 @@ func TestARunInBetweenStartsTheDeferAgeAnew(t *testing.T) {
 }
 
 func TestANewerEnvelopeWaitsForANewerProgram(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e, err := Decode([]byte(`{"v":2,"jobType":"t","jobId":"J"}`))
 		require.NoError(t, err)
@@ -114,6 +118,7 @@ func TestANewerEnvelopeWaitsForANewerProgram(t *testing.T) {
 }
 
 func TestALostLeaseSettlesNothing(t *testing.T) {
+	t.Parallel()
 	for _, result := range []Result{Retry(nil), Fail(nil), Defer(0), FromError(context.Canceled)} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		h := Func("t", func(context.Context, Envelope) Result { cancel(ErrLeaseLost); return result })
@@ -127,12 +132,14 @@ func TestALostLeaseSettlesNothing(t *testing.T) {
 }
 
 func TestASuccessAfterTheLeaseWasLostIsASuccess(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	h := Func("t", func(context.Context, Envelope) Result { cancel(ErrLeaseLost); return Success() })
 	assert.Equal(t, Succeeded, (&Runner{}).Decide(ctx, h, envelope(t, 1, 5)).Outcome)
 }
 
 func TestPanicsAreRetriesAndLayersLetGo(t *testing.T) {
+	t.Parallel()
 	for _, limit := range []time.Duration{0, time.Minute} {
 		t.Run(fmt.Sprintf("limit %s", limit), func(t *testing.T) {
 			logs := &logRecorder{}
@@ -168,6 +175,7 @@ func TestPanicsAreRetriesAndLayersLetGo(t *testing.T) {
 }
 
 func TestAHandlerThatEndsItsGoroutineHasNoResult(t *testing.T) {
+	t.Parallel()
 	r := &Runner{Timeout: time.Minute, Logger: slog.New(slog.DiscardHandler)}
 	d := r.Decide(t.Context(), Func("t", func(context.Context, Envelope) Result { runtime.Goexit(); return Success() }), envelope(t, 1, 2))
 	assert.Equal(t, Requeued, d.Outcome)
@@ -175,6 +183,7 @@ func TestAHandlerThatEndsItsGoroutineHasNoResult(t *testing.T) {
 }
 
 func TestAHandlerWithALimitRunsWhereItIsTold(t *testing.T) {
+	t.Parallel()
 	told := 0
 	r := &Runner{Timeout: time.Minute, Go: func(f func()) { told++; go f() }}
 	assert.Equal(t, Succeeded, r.Decide(t.Context(), answering(Success()), envelope(t, 1, 1)).Outcome)
@@ -182,6 +191,7 @@ func TestAHandlerWithALimitRunsWhereItIsTold(t *testing.T) {
 }
 
 func TestLogsNeverHoldThePayload(t *testing.T) {
+	t.Parallel()
 	logs := &logRecorder{}
 	r := &Runner{Logger: slog.New(logs)}
 	r.Decide(t.Context(), answering(Retry(errors.New("down"))), envelope(t, 1, 3))
@@ -200,6 +210,7 @@ func TestLogsNeverHoldThePayload(t *testing.T) {
 }
 
 func TestCallbacksOutliveTheCaller(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "kept"))
 	h := Func("t", func(context.Context, Envelope) Result { cancel(); return Fail(errors.New("no")) })
 	outcome, err := (&Runner{Logger: slog.New(slog.DiscardHandler)}).Run(ctx, h, envelope(t, 1, 2), nil,
@@ -220,6 +231,7 @@ func TestCallbacksOutliveTheCaller(t *testing.T) {
 type key struct{}
 
 func TestACallbackThatPanicsOrIsMissingLeavesTheJobUnsettled(t *testing.T) {
+	t.Parallel()
 	r := &Runner{Logger: slog.New(slog.DiscardHandler)}
 	var last Event
 	r.OnEvent = func(ev Event) { last = ev }
@@ -235,6 +247,7 @@ func TestACallbackThatPanicsOrIsMissingLeavesTheJobUnsettled(t *testing.T) {
 }
 
 func TestResults(t *testing.T) {
+	t.Parallel()
 	cause := errors.New("cause")
 	tests := []struct {
 		name   string
@@ -278,6 +291,7 @@ func TestResults(t *testing.T) {
 }
 
 func TestReasonsAreAClosedList(t *testing.T) {
+	t.Parallel()
 	d := (&Runner{Logger: slog.New(slog.DiscardHandler)}).Decide(t.Context(),
 		answering(Fail(&DeadError{Reason: "made up", Err: errors.New("x")})), envelope(t, 1, 2))
 	assert.Equal(t, ReasonFailed, d.Reason)
@@ -285,6 +299,7 @@ func TestReasonsAreAClosedList(t *testing.T) {
 }
 
 func TestKeptErrorsAreBounded(t *testing.T) {
+	t.Parallel()
 	r := &Runner{Policy: RetryPolicy{MaxAttempts: Unlimited}, KeepErrors: 3, Logger: slog.New(slog.DiscardHandler)}
 	e := envelope(t, 1, Unlimited)
 	before := len(e.Meta)
@@ -301,6 +316,7 @@ func TestKeptErrorsAreBounded(t *testing.T) {
 }
 
 func TestLayersNestInOrder(t *testing.T) {
+	t.Parallel()
 	var order []string
 	layer := func(name string) Middleware {
 		return func(next HandleFunc) HandleFunc {

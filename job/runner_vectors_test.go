@@ -79,6 +79,7 @@ func (c runnerCase) handler(stop *atomic.Bool) Handler {
 }
 
 func TestRunnerVectors(t *testing.T) {
+	t.Parallel()
 	file := vector[struct{ Cases []runnerCase }](t, "runner.json")
 	for _, c := range file.Cases {
 		t.Run(c.Name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 )
 
 func TestRegistryVectors(t *testing.T) {
+	t.Parallel()
 	file := vector[struct {
 		Cases []struct {
 			Name     string
@@ -78,6 +79,7 @@ func TestRegistryVectors(t *testing.T) {
 }
 
 func TestPublisherVectors(t *testing.T) {
+	t.Parallel()
 	file := vector[struct {
 		Cases []struct {
 			Name   string
@@ -137,6 +139,7 @@ func TestPublisherVectors(t *testing.T) {
 }
 
 func TestConfigVectors(t *testing.T) {
+	t.Parallel()
 	file := vector[struct {
 		Cases []struct {
 			Name   string
@@ -177,6 +180,7 @@ func TestConfigVectors(t *testing.T) {
 }
 
 func TestDeadLetterEntries(t *testing.T) {
+	t.Parallel()
 	file := vector[struct {
 		Push struct {
 			Cases []struct {
@@ -243,6 +247,7 @@ func TestDeadLetterEntries(t *testing.T) {
 }
 
 func TestReplayVectors(t *testing.T) {
+	t.Parallel()
 	file := vector[struct {
 		Replay struct {
 			Cases []struct {

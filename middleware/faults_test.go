@@ -19,6 +19,7 @@ import (
 
 // A dead job must not block a new one.
 func TestDeadJobDoesNotBlockANewOne_Row31(t *testing.T) {
+	t.Parallel()
 	s := middleware.NewMemory(nil)
 	last := envelope("J")
 	last.Attempt, last.MaxAttempts = 5, 5
@@ -28,6 +29,7 @@ func TestDeadJobDoesNotBlockANewOne_Row31(t *testing.T) {
 
 // Cancelled or dead: the key is reusable immediately, not after the lease.
 func TestKeyIsReusableAtOnce_Row32(t *testing.T) {
+	t.Parallel()
 	for name, inner := range map[string]*core{
 		"dead":      answers(job.Fail(errOwn)),
 		"discarded": answers(job.Discard("cancelled")),
@@ -47,6 +49,7 @@ func TestKeyIsReusableAtOnce_Row32(t *testing.T) {
 
 // The lock is set, then something fails, and the lock stays behind.
 func TestLockWhoseAnswerWasLostIsFreed_Row33(t *testing.T) {
+	t.Parallel()
 	s := &faulty{Store: middleware.NewMemory(nil), after: down("acquire")}
 	deferredByStore(t, middleware.UniqueJob(s, nil))
 	s.after = nil
@@ -55,6 +58,7 @@ func TestLockWhoseAnswerWasLostIsFreed_Row33(t *testing.T) {
 
 // The lock is never freed when the payload cannot be decoded.
 func TestLockIsFreedWhenThePayloadCannotBeDecoded_Row35(t *testing.T) {
+	t.Parallel()
 	s := middleware.NewMemory(nil)
 	e := envelope("J")
 	e.Payload = []byte(`{"supplier_id":"seven"}`)
@@ -70,6 +74,7 @@ func TestLockIsFreedWhenThePayloadCannotBeDecoded_Row35(t *testing.T) {
 // The lock survives a killed worker, for ever by default. Here the next job runs at most a lease
 // later, and a lock without an end cannot be made (TestLocksWithoutAnEndOrPlacesDeferTheJob).
 func TestLockOfAKilledHolderIsFreeAfterItsLease_Row36(t *testing.T) {
+	t.Parallel()
 	for _, lease := range []time.Duration{time.Minute, middleware.DefaultLease} {
 		synctest.Test(t, func(t *testing.T) {
 			s, inner := middleware.NewMemory(nil), succeeds()
@@ -88,6 +93,7 @@ func TestLockOfAKilledHolderIsFreeAfterItsLease_Row36(t *testing.T) {
 // An overlapping job silently vanishes or is silently retried. Here each policy reports what it
 // did.
 func TestEveryRefusalIsReported_Row37(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		option middleware.Option
@@ -150,6 +156,7 @@ func busy(t *testing.T, s middleware.Store, layer string, opts ...middleware.Opt
 
 // A stale execution releases the semaphore twice, and a job with a limit of 1 runs many times.
 func TestStaleHoldersNeverRaiseTheLimit_Row38(t *testing.T) {
+	t.Parallel()
 	s := middleware.NewMemory(nil)
 	const limit = 2
 	var running, most atomic.Int64
@@ -185,6 +192,7 @@ func (s *releasesTwice) Release(ctx context.Context, key, owner string) error {
 // A counting lock drifts after holders died in every possible way, and workers stay idle for ever.
 // Here the limit is derived from live leases: once they have ended, all places are there.
 func TestPlacesDoNotDrift_Row41(t *testing.T) {
+	t.Parallel()
 	const slots = 20
 	c := newClock()
 	s := middleware.NewMemory(c.Now)
@@ -218,6 +226,7 @@ func TestPlacesDoNotDrift_Row41(t *testing.T) {
 // ms. More workers than places ask all the time, so that the deferrals are part of what is
 // measured.
 func TestGlobalLimitKeepsTheThroughput_Row43(t *testing.T) {
+	t.Parallel()
 	const limit, processes, workersEach, took = 40, 4, 20, 100 * time.Millisecond
 	const seconds = 2
 	synctest.Test(t, func(t *testing.T) {
@@ -250,6 +259,7 @@ func TestGlobalLimitKeepsTheThroughput_Row43(t *testing.T) {
 
 // The throttle counter is not reset after its window. Here an error after a quiet window counts 1.
 func TestThrottleStartsAgainAfterAQuietWindow_Row76(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := middleware.NewMemory(nil)
 		inner, layer := fails(), middleware.ThrottlesExceptions(s, 3, time.Minute)

@@ -12,6 +12,7 @@ import (
 )
 
 func TestKey(t *testing.T) {
+	t.Parallel()
 	const payload = `{"supplier_id":7,"big":9007199254740993,"name":"Äpfel {x}","on":true,"nothing":null,"blank":"",
 		"list":[1],"object":{"a":1},"a":"1_2","b":"3"}`
 	for _, c := range []struct{ name, template, want string }{
@@ -48,6 +49,7 @@ func TestKey(t *testing.T) {
 }
 
 func TestKeyKeepsNeighboursApart(t *testing.T) {
+	t.Parallel()
 	key := middleware.Key("{a}_{b}")
 	one := key(job.Envelope{Payload: []byte(`{"a":"1_2","b":"3"}`)})
 	two := key(job.Envelope{Payload: []byte(`{"a":"1","b":"2_3"}`)})
@@ -55,6 +57,7 @@ func TestKeyKeepsNeighboursApart(t *testing.T) {
 }
 
 func TestJobWithoutAKeyFailsInEveryLayer(t *testing.T) {
+	t.Parallel()
 	s := middleware.NewMemory(nil)
 	key := middleware.Key("import_{supplier_id}")
 	var log eventLog

@@ -14,6 +14,7 @@ import (
 )
 
 func TestRefusalByALimitWaitsForTheWindow(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := middleware.NewMemory(nil)
 		rate := middleware.RateLimited(s, 1, time.Minute)
@@ -31,6 +32,7 @@ func TestRefusalByALimitWaitsForTheWindow(t *testing.T) {
 }
 
 func TestThrottleCountsEveryFailure(t *testing.T) {
+	t.Parallel()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	late, cancelLate := context.WithTimeout(t.Context(), -1)
@@ -81,6 +83,7 @@ func (a alive) Count(ctx context.Context, key string) (int, time.Duration, error
 }
 
 func TestFailureThatCannotBeCountedIsStillTheResult(t *testing.T) {
+	t.Parallel()
 	s := &faulty{Store: middleware.NewMemory(nil), before: down("add")}
 	var log eventLog
 	r := call(t.Context(), envelope("J"), fails(), middleware.ThrottlesExceptions(s, 3, 0, log.option()))
@@ -89,6 +92,7 @@ func TestFailureThatCannotBeCountedIsStillTheResult(t *testing.T) {
 }
 
 func TestLimitsThatTypesShare(t *testing.T) {
+	t.Parallel()
 	s := middleware.NewMemory(nil)
 	shared := middleware.KeyedBy(middleware.Key("mail-api"))
 	layer := middleware.RateLimited(s, 1, time.Minute, shared)
@@ -98,6 +102,7 @@ func TestLimitsThatTypesShare(t *testing.T) {
 }
 
 func TestTimeoutLeavesAnswersThatAreNoRetry(t *testing.T) {
+	t.Parallel()
 	for _, want := range []job.Result{
 		job.Success(), job.Fail(errOwn), job.Discard("old"), job.Defer(time.Second), job.Skip("held"),
 	} {
@@ -114,6 +119,7 @@ func TestTimeoutLeavesAnswersThatAreNoRetry(t *testing.T) {
 }
 
 func TestTimeoutKeepsTheHandlersErrorAndDelay(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		inner := &core{handle: func(ctx context.Context, _ job.Envelope) job.Result {
 			<-ctx.Done()
@@ -129,6 +135,7 @@ func TestTimeoutKeepsTheHandlersErrorAndDelay(t *testing.T) {
 }
 
 func TestTimeoutDoesNotClaimAnotherLayersDeadline(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

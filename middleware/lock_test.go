@@ -15,6 +15,7 @@ import (
 )
 
 func TestLockIsReleasedOnEveryWayOut(t *testing.T) {
+	t.Parallel()
 	ways := map[string]*core{
 		"success":                 answers(job.Success()),
 		"retry":                   fails(),
@@ -51,6 +52,7 @@ func TestLockIsReleasedOnEveryWayOut(t *testing.T) {
 }
 
 func TestAbandonedHandlerKeepsItsLockUntilItReturns(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := middleware.NewMemory(nil)
 		layer := middleware.WithoutOverlapping(s, middleware.Key("k"), middleware.Lease(3*time.Second))
@@ -68,6 +70,7 @@ func TestAbandonedHandlerKeepsItsLockUntilItReturns(t *testing.T) {
 }
 
 func TestLockTakenAwayEndsTheHandlersContext(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &taken{middleware.NewMemory(nil)}
 		var log eventLog
@@ -102,6 +105,7 @@ func (s *taken) Renew(ctx context.Context, key, owner string, ttl time.Duration)
 }
 
 func TestLockThatCannotBeRenewedIsLostBeforeItsLeaseEnds(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &faulty{Store: middleware.NewMemory(nil), before: down("renew")}
 		var log eventLog
@@ -124,6 +128,7 @@ func TestLockThatCannotBeRenewedIsLostBeforeItsLeaseEnds(t *testing.T) {
 }
 
 func TestLockOutlivesAStoreThatFailsForAWhile(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &faulty{Store: middleware.NewMemory(nil)}
 		var failures int
@@ -141,6 +146,7 @@ func TestLockOutlivesAStoreThatFailsForAWhile(t *testing.T) {
 }
 
 func TestRenewalThatHangsLosesTheLockInTime(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &hanging{Store: middleware.NewMemory(nil)}
 		begin := time.Now()
@@ -154,6 +160,7 @@ func TestRenewalThatHangsLosesTheLockInTime(t *testing.T) {
 }
 
 func TestUnlockDoesNotWaitForARenewalThatHangs(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &hanging{Store: middleware.NewMemory(nil)}
 		begin := time.Now()
@@ -172,6 +179,7 @@ func (h *hanging) Renew(ctx context.Context, _, _ string, _ time.Duration) (bool
 }
 
 func TestFailedReleaseKeepsTheResult(t *testing.T) {
+	t.Parallel()
 	s := &faulty{Store: middleware.NewMemory(nil), before: down("release")}
 	var log eventLog
 	r := call(t.Context(), envelope("J"), succeeds(), middleware.UniqueJob(s, nil, log.option()))
@@ -184,6 +192,7 @@ func TestFailedReleaseKeepsTheResult(t *testing.T) {
 }
 
 func TestConcurrentLetsNThrough(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := middleware.NewMemory(nil)
 		inner := takes(time.Second)
@@ -205,6 +214,7 @@ func TestConcurrentLetsNThrough(t *testing.T) {
 }
 
 func TestLocksWithoutAnEndOrPlacesDeferTheJob(t *testing.T) {
+	t.Parallel()
 	s := middleware.NewMemory(nil)
 	for name, layer := range map[string]middleware.Middleware{
 		"ttl 0s must be positive":     middleware.UniqueJob(s, nil, middleware.Lease(0)),

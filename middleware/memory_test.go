@@ -35,6 +35,7 @@ func (c *clock) Advance(d time.Duration) {
 }
 
 func TestMemoryKeepsTheContract(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(*testing.T) (middleware.Store, func(time.Duration)) {
 		c := newClock()
 		return middleware.NewMemory(c.Now), c.Advance
@@ -42,6 +43,7 @@ func TestMemoryKeepsTheContract(t *testing.T) {
 }
 
 func TestMemoryEndsToTheNanosecond(t *testing.T) {
+	t.Parallel()
 	ctx, c := t.Context(), newClock()
 	m := middleware.NewMemory(c.Now)
 	_, _, err := m.Acquire(ctx, "k", "a", 1, time.Second)
@@ -67,6 +69,7 @@ func TestMemoryEndsToTheNanosecond(t *testing.T) {
 }
 
 func TestMemoryTakesTheLongestTimes(t *testing.T) {
+	t.Parallel()
 	ctx, c := t.Context(), newClock()
 	m := middleware.NewMemory(c.Now)
 	c.Advance(time.Hour)
@@ -79,6 +82,7 @@ func TestMemoryTakesTheLongestTimes(t *testing.T) {
 }
 
 func TestMemoryDropsKeysThatNobodyUsesAgain(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	m := middleware.NewMemory(c.Now)
 	for i := range 2_000 {
@@ -89,6 +93,7 @@ func TestMemoryDropsKeysThatNobodyUsesAgain(t *testing.T) {
 }
 
 func TestMemoryKeepsEveryKeyThatIsAlive(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	m := middleware.NewMemory(c.Now)
 	for i := range 1000 {

@@ -105,6 +105,7 @@ func count(t *testing.T, s middleware.Store, key string) int {
 }
 
 func TestThrottlesExceptionsVectors(t *testing.T) {
+	t.Parallel()
 	runVectors(t, builtinCases(t, "throttles_exceptions"), builtinCase.name, map[string]func(*testing.T, builtinCase){
 		"counts_and_blocks":   playThrottle(0, 0),
 		"after_the_window":    playThrottle(3, 10*time.Minute),
@@ -169,6 +170,7 @@ func deferredByStore(t *testing.T, layer middleware.Middleware) {
 }
 
 func TestRateLimitedVectors(t *testing.T) {
+	t.Parallel()
 	plays := func(t *testing.T, c builtinCase) {
 		s := middleware.NewMemory(nil)
 		play(t, c, s, "rate:J", middleware.RateLimited(s, c.Max, seconds(float64(c.Window)), middleware.AsFailure()))
@@ -241,6 +243,7 @@ func TestRateLimitedVectors(t *testing.T) {
 }
 
 func TestLimiterVectors(t *testing.T) {
+	t.Parallel()
 	take := func(t *testing.T, s middleware.Store, key string, max int, window time.Duration) bool {
 		t.Helper()
 		ok, _, err := s.Take(t.Context(), key, max, window)
@@ -296,6 +299,7 @@ func TestLimiterVectors(t *testing.T) {
 }
 
 func TestTimeoutVectors(t *testing.T) {
+	t.Parallel()
 	overran := func(t *testing.T, r job.Result, limit time.Duration, text string) {
 		t.Helper()
 		assert.Equal(t, job.KindRetry, r.Kind())

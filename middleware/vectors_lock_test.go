@@ -15,6 +15,7 @@ import (
 )
 
 func TestUniqueJobVectors(t *testing.T) {
+	t.Parallel()
 	runVectors(t, builtinCases(t, "unique_job"), builtinCase.name, map[string]func(*testing.T, builtinCase){
 		"free": func(t *testing.T, _ builtinCase) {
 			s, inner := middleware.NewMemory(nil), succeeds()
@@ -79,6 +80,7 @@ func skippedByLock(t *testing.T, layer middleware.Middleware) {
 }
 
 func TestWithoutOverlappingVectors(t *testing.T) {
+	t.Parallel()
 	imports := middleware.Key("import_products")
 	runVectors(t, builtinCases(t, "without_overlapping"), builtinCase.name, map[string]func(*testing.T, builtinCase){
 		"ttl_default": func(t *testing.T, _ builtinCase) {
@@ -148,6 +150,7 @@ func TestWithoutOverlappingVectors(t *testing.T) {
 }
 
 func TestCombinedExampleVectors(t *testing.T) {
+	t.Parallel()
 	const lock, budget = "overlap:import_supplier_7", "rate:import_products"
 	importOf7 := envelope("import_products")
 	importOf7.Payload = []byte(`{"supplier_id":7}`)

@@ -50,6 +50,7 @@ type pipelineCase struct {
 }
 
 func TestPipelineVectors(t *testing.T) {
+	t.Parallel()
 	var file struct{ Cases []pipelineCase }
 	loadVectors(t, "middleware_pipeline.json", &file)
 	own := map[string]func(*testing.T, pipelineCase){
@@ -165,6 +166,7 @@ func eachLayerGetsWhatTheOneBeforePassesOn(t *testing.T) {
 // are not here: back-off lists and claims, attempts, stale jobs, unique dispatch and the
 // synchronous driver are the queue's, settings and the pool's size the daemon's.
 func TestWorkerVectors(t *testing.T) {
+	t.Parallel()
 	type workerCase struct{ Event, Name string }
 	var file struct {
 		Attempts     struct{ Cases []workerCase }

@@ -1,11 +1,13 @@
 package pooljob
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -15,10 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/internal/testsync"
 	"github.com/taskd-go/task/job"
 )
-
-const waitLimit = time.Minute // of every wait for an event that is certain
 
 var remote = register(taskName+"_test", testHandlers()) // Register is the example's
 
@@ -29,8 +30,9 @@ func TestMain(m *testing.M) {
 
 // order is the payload of every test job.
 type order struct {
-	Dir  string // where the handler leaves its marks
-	What string
+	Dir   string // where the handler leaves its marks
+	Begun string // address of a testsync.Rendezvous where it waits before it runs; "": none
+	What  string
 }
 
 // testHandlers is what the workers of this binary can do.
@@ -60,7 +62,7 @@ var answers = map[string]job.Result{
 	"no result":   {},
 }
 
-// handler marks in o.Dir that it runs: a line with its pid in "runs", and a lock that nobody else
+// handler marks in o.Dir that it runs: a line with its pid in "runs", and a lock that no other run
 // may hold at the time.
 func handler(jobType string, run func(context.Context, order) job.Result) job.Handler {
 	return job.Typed(jobType, func(ctx context.Context, o order, _ job.Envelope) job.Result {
@@ -82,8 +84,25 @@ func handler(jobType string, run func(context.Context, order) job.Result) job.Ha
 		}
 		fmt.Fprintln(runs, word, os.Getpid())
 		runs.Close()
+		if o.Begun != "" {
+			if err := awaitRelease(o.Begun); err != nil {
+				return job.Fail(err)
+			}
+		}
 		return run(ctx, o)
 	})
+}
+
+// awaitRelease reports to the rendezvous at addr and returns when the test releases the job.
+func awaitRelease(addr string) error {
+	c, err := net.Dial("unix", addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	fmt.Fprintln(c, 0, 0, os.Getpid())
+	_, err = bufio.NewReader(c).ReadString('\n')
+	return err
 }
 
 // startPool starts a pool of one worker with one slot.
@@ -96,7 +115,7 @@ func startPool(t testing.TB) *task.Task {
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
+	ctx, cancel := context.WithTimeout(t.Context(), testsync.WaitLimit)
 	defer cancel()
 	require.NoError(t, pool.Start(ctx))
 	t.Cleanup(func() {
@@ -115,14 +134,4 @@ func newJob(t testing.TB, jobType string, o order, attempts int) job.Envelope {
 	e, err := job.New(jobType, o, nil, p)
 	require.NoError(t, err)
 	return e
-}
-
-// eventually waits for what has no event of its own.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(waitLimit); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %s: %s", waitLimit, what)
-		}
-	}
 }

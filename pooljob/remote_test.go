@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
+	"github.com/taskd-go/task/internal/testsync"
 	"github.com/taskd-go/task/job"
 )
 
@@ -30,8 +31,8 @@ func runs(t *testing.T, dir string) []string {
 	return strings.Fields(strings.TrimSpace(string(data)))
 }
 
-// untilSettled runs the job until it is finished, each attempt as soon as the last is decided.
-func untilSettled(t *testing.T, r *job.Runner, h job.Handler, e job.Envelope) (d job.Decision, attempts int) {
+// untilFinished runs the job until it is finished, each attempt as soon as the last is decided.
+func untilFinished(t *testing.T, r *job.Runner, h job.Handler, e job.Envelope) (d job.Decision, attempts int) {
 	t.Helper()
 	for {
 		d = r.Decide(t.Context(), h, e)
@@ -55,6 +56,7 @@ func quiet() *job.Runner {
 }
 
 func TestResultsCrossWhole(t *testing.T) {
+	t.Parallel()
 	h := handlerOf(t, startPool(t), "answer", 0)
 	for name, want := range answers {
 		t.Run(name, func(t *testing.T) {
@@ -77,6 +79,7 @@ func TestResultsCrossWhole(t *testing.T) {
 }
 
 func TestAPanicInTheWorkerIsARetryWithItsStack(t *testing.T) {
+	t.Parallel()
 	result := handlerOf(t, startPool(t), "panic", 0).Handle(t.Context(), newJob(t, "panic", order{}, 5))
 	assert.Equal(t, job.KindRetry, result.Kind())
 	assert.EqualError(t, result.Err(), "at the disco")
@@ -91,7 +94,8 @@ func TestAPanicInTheWorkerIsARetryWithItsStack(t *testing.T) {
 func TestADeafJobIsStoppedWithItsProcess_Row21(t *testing.T) {
 	pool, dir := startPool(t), t.TempDir()
 	before := runtime.NumGoroutine()
-	d, attempts := untilSettled(t, quiet(), handlerOf(t, pool, "deaf", 200*time.Millisecond), newJob(t, "deaf", order{Dir: dir}, 3))
+	h := handlerOf(t, pool, "deaf", 200*time.Millisecond)
+	d, attempts := untilFinished(t, quiet(), h, newJob(t, "deaf", order{Dir: dir}, 3))
 	assert.Equal(t, 3, attempts)
 	assert.Equal(t, job.Dead, d.Outcome)
 	assert.Equal(t, job.ReasonTimeout, d.Reason)
@@ -105,17 +109,19 @@ func TestADeafJobIsStoppedWithItsProcess_Row21(t *testing.T) {
 		pids[ran[i+1]] = true
 	}
 	assert.Len(t, pids, 3, "each attempt had a process of its own")
-	eventually(t, "the goroutines end", func() bool { return runtime.NumGoroutine() <= before })
+	assert.Eventually(t, func() bool { return runtime.NumGoroutine()-1 <= before }, // one runs this function
+		testsync.WaitLimit, time.Millisecond, "the goroutines end")
 }
 
 // A job that always gets its process killed is dead once its attempts are used up, with the reason
 // that says so.
 func TestAJobThatKillsItsProcessIsDeadAfterItsAttempts_Row29(t *testing.T) {
+	t.Parallel()
 	pool, dir := startPool(t), t.TempDir()
 	r := quiet()
 	var last job.Event
 	r.OnEvent = func(ev job.Event) { last = ev }
-	d, attempts := untilSettled(t, r, handlerOf(t, pool, "exit", time.Minute), newJob(t, "exit", order{Dir: dir}, 3))
+	d, attempts := untilFinished(t, r, handlerOf(t, pool, "exit", time.Minute), newJob(t, "exit", order{Dir: dir}, 3))
 	assert.Equal(t, 3, attempts)
 	assert.Len(t, runs(t, dir), 6, "three lines")
 	assert.Equal(t, job.Dead, d.Outcome)
@@ -125,14 +131,17 @@ func TestAJobThatKillsItsProcessIsDeadAfterItsAttempts_Row29(t *testing.T) {
 }
 
 func TestAKilledWorkerIsACrash(t *testing.T) {
-	pool, dir := startPool(t), t.TempDir()
+	t.Parallel()
+	pool, dir, rendezvous := startPool(t), t.TempDir(), testsync.NewRendezvous(t)
 	var wg sync.WaitGroup
 	var d job.Decision
 	wg.Go(func() {
-		d = quiet().Decide(t.Context(), handlerOf(t, pool, "deaf", time.Minute), newJob(t, "deaf", order{Dir: dir}, 3))
+		e := newJob(t, "deaf", order{Dir: dir, Begun: rendezvous.Addr}, 3)
+		d = quiet().Decide(t.Context(), handlerOf(t, pool, "deaf", time.Minute), e)
 	})
-	eventually(t, "the job runs", func() bool { return len(runs(t, dir)) == 2 })
-	require.NoError(t, syscall.Kill(pool.Status()[0].PID, syscall.SIGKILL))
+	begun := rendezvous.Next()
+	begun.Release("")
+	require.NoError(t, syscall.Kill(begun.PID, syscall.SIGKILL))
 	wg.Wait()
 	assert.Equal(t, job.Requeued, d.Outcome)
 	assert.Equal(t, job.ReasonCrashed, d.Reason)
@@ -141,6 +150,7 @@ func TestAKilledWorkerIsACrash(t *testing.T) {
 
 // The Runner's time limit ends the handler's context in the worker.
 func TestTheRunnersLimitReachesTheWorker(t *testing.T) {
+	t.Parallel()
 	pool := startPool(t)
 	r := quiet()
 	r.Timeout = 200 * time.Millisecond
@@ -156,6 +166,7 @@ func TestTheRunnersLimitReachesTheWorker(t *testing.T) {
 
 // Which timer is first must not matter: the worker's, the call's or the context's own.
 func TestADeadlineIsTheContextsEndWhicheverTimerIsFirst(t *testing.T) {
+	t.Parallel()
 	fails := func(err *task.Error) job.HandleFunc {
 		return func(ctx context.Context, _ job.Envelope) job.Result { return failed(ctx, nil, err) }
 	}
@@ -164,7 +175,8 @@ func TestADeadlineIsTheContextsEndWhicheverTimerIsFirst(t *testing.T) {
 		return func(ctx context.Context, _ job.Envelope) job.Result { return answered(ctx, a) }
 	}
 	for name, early := range map[string]job.HandleFunc{
-		"the call":                       fails(&task.Error{Status: task.ErrSockTimeout, Delivery: task.NotRun, Err: context.DeadlineExceeded}),
+		"the call": fails(&task.Error{
+			Status: task.ErrSockTimeout, Delivery: task.NotRun, Err: context.DeadlineExceeded}),
 		"the worker, before the job ran": fails(&task.Error{Status: task.ErrPackageExpire, Delivery: task.NotRun}),
 		"the worker, the job gave up":    answers(answer{Kind: job.KindDefer, Reason: job.ReasonInterrupted}),
 		"the worker, the job failed":     answers(answer{Kind: job.KindRetry}),
@@ -182,15 +194,17 @@ func TestADeadlineIsTheContextsEndWhicheverTimerIsFirst(t *testing.T) {
 
 // The caller's end reaches the handler, which gives up; the attempt is not counted.
 func TestAnInterruptedJobKeepsItsAttemptInThePool_Row24(t *testing.T) {
-	pool, dir := startPool(t), t.TempDir()
+	t.Parallel()
+	pool, dir, rendezvous := startPool(t), t.TempDir(), testsync.NewRendezvous(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var wg sync.WaitGroup
 	var d job.Decision
 	wg.Go(func() {
-		d = quiet().Decide(ctx, handlerOf(t, pool, "heed", time.Minute), newJob(t, "heed", order{Dir: dir}, 3))
+		e := newJob(t, "heed", order{Dir: dir, Begun: rendezvous.Addr}, 3)
+		d = quiet().Decide(ctx, handlerOf(t, pool, "heed", time.Minute), e)
 	})
-	eventually(t, "the job runs", func() bool { return len(runs(t, dir)) == 2 })
+	rendezvous.Next().Release("")
 	cancel()
 	wg.Wait()
 	assert.Equal(t, job.Deferred, d.Outcome)
@@ -201,15 +215,17 @@ func TestAnInterruptedJobKeepsItsAttemptInThePool_Row24(t *testing.T) {
 
 // A job that was given up and is deaf keeps its caller until its process is stopped.
 func TestALostLeaseWaitsUntilTheJobIsStopped(t *testing.T) {
-	pool, dir := startPool(t), t.TempDir()
+	t.Parallel()
+	pool, dir, rendezvous := startPool(t), t.TempDir(), testsync.NewRendezvous(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	var wg sync.WaitGroup
 	var d job.Decision
 	wg.Go(func() {
-		d = quiet().Decide(ctx, handlerOf(t, pool, "deaf", 500*time.Millisecond), newJob(t, "deaf", order{Dir: dir}, 3))
+		e := newJob(t, "deaf", order{Dir: dir, Begun: rendezvous.Addr}, 3)
+		d = quiet().Decide(ctx, handlerOf(t, pool, "deaf", 500*time.Millisecond), e)
 	})
-	eventually(t, "the job runs", func() bool { return len(runs(t, dir)) == 2 })
+	rendezvous.Next().Release("")
 	cancel(job.ErrLeaseLost)
 	wg.Wait()
 	assert.Equal(t, job.Unsettled, d.Outcome)
@@ -220,15 +236,17 @@ func TestALostLeaseWaitsUntilTheJobIsStopped(t *testing.T) {
 }
 
 func TestWhatDidNotRunIsDeferred(t *testing.T) {
-	pool, dir := startPool(t), t.TempDir()
+	t.Parallel()
+	pool, dir, rendezvous := startPool(t), t.TempDir(), testsync.NewRendezvous(t)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	wg.Go(func() {
-		handlerOf(t, pool, "heed", time.Minute).Handle(ctx, newJob(t, "heed", order{Dir: dir}, 3))
+		e := newJob(t, "heed", order{Dir: dir, Begun: rendezvous.Addr}, 3)
+		handlerOf(t, pool, "heed", time.Minute).Handle(ctx, e)
 	})
-	eventually(t, "the job runs", func() bool { return len(runs(t, dir)) == 2 })
+	rendezvous.Next().Release("")
 
 	t.Run("busy", func(t *testing.T) {
 		h := handlerOf(t, pool, "answer", 0)
@@ -275,6 +293,7 @@ func TestNoLockFilesAreLeft(t *testing.T) {
 }
 
 func TestAJobThatWasGivenUpDoesNotStart(t *testing.T) {
+	t.Parallel()
 	given, err := newRunLock()
 	require.NoError(t, err)
 	release, ok := lockForRun(given.path())
@@ -302,6 +321,7 @@ func TestAJobThatWasGivenUpDoesNotStart(t *testing.T) {
 }
 
 func TestAWorkerOfAnotherBuildDefersWhatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
 	given, err := newRunLock()
 	require.NoError(t, err)
 	defer given.close()
@@ -331,6 +351,7 @@ func BenchmarkHandle(b *testing.B) {
 // A job counts an attempt when its process was lost, but not where another job or the pool's end
 // was why.
 func TestALossThatIsNotTheJobsDoingCostsNoAttempt(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		err  *task.Error
 		want job.Outcome
