@@ -6,17 +6,17 @@ import (
 	"github.com/taskd-go/task/internal/raw"
 )
 
-// An array hands out the elements of a body, each walked once. A fault of the format ends
-// it; an element that is merely wrong does not, so that an id behind it can still be found.
+// An array reads the elements of a body one after another. Malformed msgpack ends it. An element of
+// the wrong kind does not, so that an id after it can still be read.
 type array struct {
 	body []byte
 	at   int // index of the next element
 	left int
 	id   uint64
-	err  *Error // the first thing found wrong
+	err  *Error // the first error found
 }
 
-// openArray begins a body that is an array of least or more elements.
+// openArray returns the elements of body, which must be an array of at least least elements.
 func openArray(what string, body []byte, least int) array {
 	a := array{body: body}
 	head, at := raw.Next(body, 0)
@@ -35,7 +35,8 @@ func openArray(what string, body []byte, least int) array {
 	return a
 }
 
-// next returns the next element: its token and its bytes, nil behind the last one and after a fault.
+// next returns the token and the bytes of the next element. The bytes are nil after the last
+// element and after a fault.
 func (a *array) next() (raw.Token, []byte) {
 	if a.left == 0 {
 		return raw.Token{Kind: raw.Cut}, nil
@@ -62,7 +63,7 @@ func (a *array) fail(format string, args ...any) {
 	}
 }
 
-// uint, int, bool and text read the next element; name says what it stands for.
+// uint, int, bool and text read the next element. name names it in errors.
 
 func (a *array) uint(name string) uint64 {
 	t, v := a.next()
@@ -101,14 +102,15 @@ func (a *array) text(name string) []byte {
 	return v[len(v)-t.Len:]
 }
 
-// wrong is the failure of an element that is there and is not what name must be.
+// wrong records that the element called name has the value v, which breaks rule.
 func (a *array) wrong(name string, v []byte, rule string) {
 	if a.err == nil {
 		a.fail("%s is %s, it must be %s", name, describe(v), rule)
 	}
 }
 
-// end passes over the elements that this version does not know, and returns what is wrong with the body.
+// end skips the elements that this version does not define, and returns the first error of the
+// body.
 func (a *array) end(status Status) error {
 	for a.left > 0 {
 		a.next()
@@ -123,7 +125,7 @@ func (a *array) end(status Status) error {
 	return a.err
 }
 
-// describe names a value in an error.
+// describe returns the value v for an error.
 func describe(v []byte) string {
 	switch t, next := raw.Next(v, 0); t.Kind {
 	case raw.Uint:

@@ -116,8 +116,8 @@ func allocated(f func()) uint64 {
 // slack is the constant in "four times the input and a constant".
 const slack = 64 << 10
 
-// Row 71: a 5-byte header that claims 64 Mi elements, 1.9 MB of nested arrays:
-// no allocation of more than 4x the frame, no fatal exit, -4.
+// Row 71: a 5-byte header that claims 64 Mi elements, 1.9 MB of nested arrays: no allocation of
+// more than 4x the frame, no fatal exit, -4.
 func TestHostileBodiesAreRefusedCheaply_Row71(t *testing.T) {
 	claim := func(code byte) []byte { return binary.BigEndian.AppendUint32([]byte{code}, 64<<20) }
 	inPackage := func(payload []byte) []byte {

@@ -1,5 +1,6 @@
-// Package protocol is the wire format of a worker's socket: frames, packages
-// and responses, and the limits that hold before the msgpack library sees a
-// byte. It knows no sockets and has no time-outs of its own. PROTOCOL.md in
-// the module's root is the specification.
+// Package protocol reads and writes the wire format of a worker's socket: frames, packages,
+// responses, and the limits that are checked before a msgpack library sees a byte. It opens no
+// sockets and sets no time-outs. PROTOCOL.md in the module's root is the specification.
+//
+// All functions are safe for concurrent use. A Reader is not.
 package protocol

@@ -8,26 +8,26 @@ import (
 )
 
 const (
-	HeaderSize         = 4       // bytes of the length in front of a body
-	MinPackageSize     = 512     // smallest limit of a whole frame, in bytes
-	DefaultPackageSize = 2 << 20 // default limit of a whole frame, in bytes
+	HeaderSize         = 4       // size of the length before a body, in bytes
+	MinPackageSize     = 512     // smallest limit for the size of a frame, in bytes
+	DefaultPackageSize = 2 << 20 // default limit for the size of a frame, in bytes
 )
 
 const (
-	bufferSize = 4 << 10   // one read takes a header and a small body
-	crowdSize  = 32 << 10  // or many, once frames have followed each other closely
-	firstStep  = 256 << 10 // memory for a large body of which little has arrived
-	growth     = 4         // further memory, times what has arrived
+	bufferSize = 4 << 10   // initial size of a Reader's buffer: a header and a small body fit
+	burstSize  = 32 << 10  // size of the buffer once small frames have arrived together
+	firstStep  = 256 << 10 // initial memory for a large body
+	growth     = 4         // the memory grows to this many times the bytes that have arrived
 )
 
-// BeginFrame appends room for a frame's header.
+// BeginFrame appends room for the header of a frame. The body follows, then EndFrame.
 func BeginFrame(dst []byte) []byte { return append(dst, 0, 0, 0, 0) }
 
-// EndFrame writes the length into frame, which BeginFrame began at its first
-// byte. It fails with an *Error of StatusPackageTooLarge when the whole frame is longer than max bytes.
+// EndFrame writes the length into the header of frame, a whole frame that BeginFrame began. If the
+// frame is longer than max bytes, the error is an *Error with StatusPackageTooLarge.
 func EndFrame(frame []byte, max int) error { return EndFrameOf(frame, len(frame), max) }
 
-// EndFrameOf is EndFrame for a frame that has size bytes in all, of which some lie elsewhere.
+// EndFrameOf is like EndFrame, for a frame of size bytes of which the caller keeps some elsewhere.
 func EndFrameOf(frame []byte, size, max int) error {
 	if size > max || uint64(size-HeaderSize) > math.MaxUint32 {
 		return tooLarge(uint64(size), max)
@@ -40,46 +40,46 @@ func tooLarge(size uint64, max int) *Error {
 	return &Error{Status: StatusPackageTooLarge, Text: fmt.Sprintf("frame of %d bytes, the limit is %d", size, max)}
 }
 
-// A Reader cuts a stream into frames. One buffered read serves the header and a
-// small body; a large body is read directly into memory of its own, which
-// grows with what has arrived. It is not safe for concurrent use.
+// A Reader splits a stream into frames. It reads small frames through a buffer, several at once if
+// they have arrived. It reads a large body into new memory that grows with what arrives. It is not
+// safe for concurrent use.
 type Reader struct {
-	// Partial, when set, is called with true before the first read in the middle
-	// of a frame (the caller arms its FrameTimeout) and with false once that
-	// frame is whole. A frame that comes in one piece calls it not at all.
+	// Partial, if not nil, is called with true before the first read in the middle of a frame,
+	// where the caller sets its FrameTimeout, and with false once that frame is whole. A frame that
+	// arrives in one piece causes no call.
 	Partial func(begin bool)
 
 	src     io.Reader
 	max     int
 	partial bool
-	largest int   // body that came whole through large
-	err     error // ended the stream in the middle of a frame
+	largest int   // size of the largest body that large has read
+	err     error // the error in the middle of a frame
 	buf     []byte
-	r, w    int // what has been read and not handed out is buf[r:w]
+	r, w    int // buf[r:w] has been read and not returned
 }
 
-// NewReader reads from r frames of at most max bytes, header included.
+// NewReader returns a Reader of the frames in r. A frame has at most max bytes, header included.
 func NewReader(r io.Reader, max int) *Reader {
 	return &Reader{src: r, max: max, buf: make([]byte, bufferSize)}
 }
 
-// Buffered returns how many bytes wait in the buffer behind the last frame.
+// Buffered returns how many bytes after the last frame are in the buffer.
 func (r *Reader) Buffered() int { return r.w - r.r }
 
-// Ready says whether the next frame is whole in the buffer. Next then reads nothing, and the
-// bodies that it returned since the last read stay valid.
+// Ready reports whether the buffer holds the next frame whole. If so, Next does not read from the
+// stream, and the bodies that it returned since the last read stay valid.
 func (r *Reader) Ready() bool {
 	n := r.Buffered()
 	return n >= HeaderSize && uint64(n-HeaderSize) >= uint64(binary.BigEndian.Uint32(r.buf[r.r:]))
 }
 
-// Next returns the next body. It points into the Reader's buffer and is valid
-// until the next call, unless owned says that it has memory of its own.
+// Next returns the body of the next frame. If owned is true, the body belongs to the caller.
+// Otherwise it points into the Reader's buffer and is valid until the next call.
 //
-// The error is io.EOF when the stream ended between two frames, an *Error with
-// StatusProtocol when N is 0 or the frame is cut short, an *Error with
-// StatusPackageTooLarge, found from the header alone, or the stream's own. After
-// an error in the middle of a frame Next returns that error again.
+// The error is io.EOF if the stream ends between two frames. It is an *Error with StatusProtocol if
+// the body is empty or the stream ends within a frame, and an *Error with StatusPackageTooLarge if
+// the header announces a frame over the limit. Other errors are those of the stream. After an error
+// within a frame, Next returns the same error again.
 func (r *Reader) Next() (body []byte, owned bool, err error) {
 	if r.err != nil {
 		return nil, false, r.err
@@ -128,10 +128,10 @@ func (r *Reader) fill(n int) error {
 	if r.r == r.w {
 		r.r, r.w = 0, 0
 	}
-	if r.r+n > len(r.buf) { // behind another frame
+	if r.r+n > len(r.buf) { // another frame lies before this one
 		old := r.buf
-		if len(old) < crowdSize {
-			r.buf = make([]byte, crowdSize)
+		if len(old) < burstSize {
+			r.buf = make([]byte, burstSize)
 		}
 		r.w = copy(r.buf, old[r.r:r.w])
 		r.r = 0
@@ -146,9 +146,9 @@ func (r *Reader) fill(n int) error {
 	return nil
 }
 
-// large reads a body that does not fit the buffer. The memory is never more
-// than growth times what has arrived, or firstStep, or the largest body before
-// it: a header alone costs little.
+// large reads a body that does not fit into the buffer. It allocates at most firstStep, growth
+// times what has arrived, or the size of the largest earlier body. So a header alone costs little
+// memory.
 func (r *Reader) large(n int) ([]byte, error) {
 	body := make([]byte, min(n, max(firstStep, r.largest)))
 	buffered := copy(body, r.buf[r.r+HeaderSize:r.w])
@@ -186,7 +186,7 @@ func (r *Reader) read(p []byte, have int) (int, error) {
 	return 0, io.ErrNoProgress
 }
 
-// cut names a stream's end in the middle of a frame.
+// cut returns the error for a stream that ends with err after have bytes of a frame.
 func (r *Reader) cut(err error, have int) error {
 	if err != io.EOF || have == 0 {
 		return err

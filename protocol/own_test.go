@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// damaged yields b, b cut short anywhere, b with a byte too much, and b with each byte changed to each other.
+// damaged yields b, b cut short anywhere, b with a byte too much, and b with each byte changed to
+// each other.
 func damaged(b []byte) [][]byte {
 	all := [][]byte{b, append(slices.Clone(b), 0)}
 	for i := range b {

@@ -7,50 +7,50 @@ import (
 	"github.com/taskd-go/task/internal/raw"
 )
 
-// Version is the number that begins every package and response.
+// Version is the first element of every package and response.
 const Version = 1
 
-// A Type says what the client waits for.
+// A Type says what a client waits for.
 type Type uint8
 
 const (
-	Async Type = 1 // the worker's acceptance
-	Sync  Type = 2 // the task's result
-	Alone Type = 4 // a flag on either: nothing more is sent on this connection before the answer
+	Async Type = 1 // the acceptance by the worker
+	Sync  Type = 2 // the result of the task
+	Alone Type = 4 // a flag: the client sends nothing more on this connection before the answer
 )
 
-// MetaReserved begins the meta keys that belong to the protocol; no task sees them.
+// MetaReserved is the prefix of the meta keys that belong to the protocol. No task sees them.
 const MetaReserved = "taskd."
 
-// MetaCancel is the reserved meta key of a call whose task ends with its caller's
-// deadline or connection; its value is "1". A worker takes it out of the meta that the task sees.
+// MetaCancel is the meta key of a call whose task is cancelled at the deadline, or when the
+// connection ends. Its value is "1".
 const MetaCancel = MetaReserved + "cancel"
 
-// MaxMeta is how many pairs a package's meta may have: a map costs many times
+// MaxMeta is the largest number of pairs in the meta of a package. A map in memory costs many times
 // its bytes on the wire.
 const MaxMeta = 128
 
-// A Package is one request. Parsed, its byte slices point into the body.
+// A Package is one request. ParsePackage makes its byte slices point into the body.
 type Package struct {
-	Type       Type // without Alone
-	Alone      bool
-	ID         uint64 // greater than every id before it on its connection, never 0
-	Expire     int64  // nanoseconds of CLOCK_MONOTONIC, 0: none
-	Task       []byte
-	Payload    []byte // raw msgpack, one value
-	Meta       map[string]string
-	Soft, Hard time.Duration // limits of this call, 0: none
+	Type       Type              // Async or Sync, without Alone
+	Alone      bool              // the flag Alone
+	ID         uint64            // greater than every earlier id on its connection, never 0
+	Expire     int64             // deadline in nanoseconds of CLOCK_MONOTONIC; 0: none
+	Task       []byte            // name of the task
+	Payload    []byte            // one msgpack value
+	Meta       map[string]string // at most MaxMeta pairs
+	Soft, Hard time.Duration     // time limits of this call; 0: none
 }
 
-// Where AppendHead's fields of fixed width lie in a frame.
+// Offsets of the fields of fixed width in a frame that AppendHead wrote.
 const (
 	typeOffset = HeaderSize + 2
 	idOffset   = HeaderSize + 4
 )
 
-// AppendHead appends everything in front of the payload; the payload (one msgpack
-// value) and AppendTail's bytes for the same p follow. Type, id and expire have fixed
-// widths, so that SetType and SetID can change them in the finished frame.
+// AppendHead appends the elements of p before the payload. The caller then appends the payload, one
+// msgpack value, and calls AppendTail with the same p. AppendHead ignores p.Payload. Type, id and
+// deadline have a fixed width, so that SetType and SetID can change them in the finished frame.
 func AppendHead(dst []byte, p *Package) []byte {
 	t := p.Type
 	if p.Alone {
@@ -63,7 +63,8 @@ func AppendHead(dst []byte, p *Package) []byte {
 	return raw.AppendStr(dst, p.Task)
 }
 
-// AppendTail appends everything behind the payload: nothing when p has neither meta nor limits.
+// AppendTail appends the elements of p after the payload. It appends nothing if p has neither meta
+// nor limits.
 func AppendTail(dst []byte, p *Package) []byte {
 	n := p.elements()
 	if n >= 7 {
@@ -77,7 +78,7 @@ func AppendTail(dst []byte, p *Package) []byte {
 	return dst
 }
 
-// elements returns the array's length: what is nil at its end is left out.
+// elements returns the length of the array, without trailing nils.
 func (p *Package) elements() int {
 	switch {
 	case p.Soft != 0 || p.Hard != 0:
@@ -100,15 +101,15 @@ func appendMeta(dst []byte, meta map[string]string) []byte {
 	return dst
 }
 
-// SetID writes the id into a finished frame made by BeginFrame, AppendHead and what follows.
+// SetID changes the id in a frame that BeginFrame and AppendHead began.
 func SetID(frame []byte, id uint64) { binary.BigEndian.PutUint64(frame[idOffset:], id) }
 
-// SetType writes the type, with the Alone flag as given, into such a frame.
+// SetType changes the type, including the flag Alone, in a frame that BeginFrame and AppendHead
+// began.
 func SetType(frame []byte, t Type) { frame[typeOffset] = byte(t) }
 
-// ParsePackage reads a body whole, in one walk. The error is an *Error with
-// StatusIllegal; it has the package's id where that could be read, though the rest is bad.
-// Without meta it allocates nothing.
+// ParsePackage parses a whole body. The error is an *Error with StatusIllegal, and with the
+// package's id if that could be read. ParsePackage allocates only for meta and for an error.
 func ParsePackage(body []byte) (Package, error) {
 	if p, ok := parseOwn(body); ok {
 		return p, nil
@@ -136,10 +137,10 @@ func parsePackage(body []byte) (Package, error) {
 	return p, nil
 }
 
-// parseOwn reads a package as AppendHead writes it, without meta and limits, in half the time
-// that any other takes; ok is false for those, and for all that is wrong.
+// parseOwn parses a package in the form in which AppendHead writes it, without meta and limits. It
+// takes half the time of parsePackage. ok is false for any other body.
 func parseOwn(body []byte) (p Package, ok bool) {
-	const task = idOffset + 8 + 1 + 8 - HeaderSize // where AppendHead puts the name
+	const task = idOffset + 8 + 1 + 8 - HeaderSize // offset of the name in the body
 	if len(body) < task || body[0] != 0x96 || body[1] != Version || body[3] != 0xcf || body[12] != 0xd3 {
 		return Package{}, false
 	}
@@ -177,7 +178,8 @@ func (a *array) packageType() (t Type, alone bool) {
 	return Type(n), alone
 }
 
-// meta reads a map of strings, which share one allocation; of pairs with one key the last counts.
+// meta reads a map of strings, which share one allocation. Of pairs with equal keys the last
+// counts.
 func (a *array) meta() map[string]string {
 	head, v := a.next()
 	switch {

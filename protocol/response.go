@@ -7,16 +7,17 @@ import (
 	"github.com/taskd-go/task/internal/raw"
 )
 
-// A Response answers one package; with ID 0 it is a greeting (OK) or a notice (not OK).
+// A Response answers one package. With ID 0 it is a greeting (OK), a notice (StatusBusy), or the
+// refusal of a package whose id could not be read.
 type Response struct {
 	ID     uint64
 	OK     bool
-	Status Status // 0 when OK, else below 0
-	Data   []byte // raw msgpack, one value; nil: nil. Parsed, it points into the body
-	TaskID uint64 // 0: it took no slot
+	Status Status // 0 if OK, else below 0
+	Data   []byte // one msgpack value; nil means nil. ParseResponse makes it point into the body
+	TaskID uint64 // 0: the call took no slot
 }
 
-// Text returns Data as a string when it is one, else "".
+// Text returns Data as a string, or "" if Data is not a msgpack str.
 func (r *Response) Text() string {
 	t, next := raw.Next(r.Data, 0)
 	if t.Kind != raw.Str || next != len(r.Data) {
@@ -25,7 +26,7 @@ func (r *Response) Text() string {
 	return string(r.Data[next-t.Len:])
 }
 
-// AppendResponse appends r as a body.
+// AppendResponse appends the body of r.
 func AppendResponse(dst []byte, r *Response) []byte {
 	dst = AppendResponseHead(dst, r.ID, r.OK, r.Status)
 	if len(r.Data) == 0 {
@@ -36,8 +37,8 @@ func AppendResponse(dst []byte, r *Response) []byte {
 	return AppendResponseTail(dst, r.TaskID)
 }
 
-// AppendResponseHead appends everything in front of the data; one msgpack value and
-// AppendResponseTail's bytes follow. So a result is encoded straight into the frame.
+// AppendResponseHead appends the elements before the data. The caller then appends one msgpack
+// value, so that a result is encoded into the frame without a copy, and calls AppendResponseTail.
 func AppendResponseHead(dst []byte, id uint64, ok bool, s Status) []byte {
 	dst = append(raw.AppendArrayHead(dst, 6), Version)
 	dst = raw.AppendUint(dst, id)
@@ -45,14 +46,14 @@ func AppendResponseHead(dst []byte, id uint64, ok bool, s Status) []byte {
 	return raw.AppendInt(dst, int64(s))
 }
 
-// AppendResponseTail appends what stands behind the data.
+// AppendResponseTail appends the element after the data.
 func AppendResponseTail(dst []byte, taskID uint64) []byte { return raw.AppendUint(dst, taskID) }
 
-// AppendText appends s as a msgpack str: the message of a refusal.
+// AppendText appends s as a msgpack str, which is what the message of a refusal is.
 func AppendText(dst []byte, s string) []byte { return raw.AppendStr(dst, s) }
 
-// ParseResponse reads a body whole, in one walk. The error is an *Error with StatusProtocol, and
-// with the id where that could be read. It allocates only for an error.
+// ParseResponse parses a whole body. The error is an *Error with StatusProtocol, and with the id if
+// that could be read. ParseResponse allocates only for an error.
 func ParseResponse(body []byte) (Response, error) {
 	if r, ok := parseSuccess(body); ok {
 		return r, nil
@@ -78,11 +79,13 @@ func parseResponse(body []byte) (Response, error) {
 	return r, nil
 }
 
-// parseSuccess reads a success as AppendResponse writes it for an id of a client of this package,
-// in half the time that any other response takes; ok is false for those, and for all that is wrong.
+// parseSuccess parses a success in the form in which AppendResponse writes it for ids of nine
+// bytes, as the Go client uses them. It takes half the time of parseResponse. ok is false for any
+// other body.
 func parseSuccess(body []byte) (r Response, ok bool) {
 	const data = 1 + 1 + 9 + 1 + 1 // where AppendResponseHead puts the data
-	if len(body) < data || body[0] != 0x96 || body[1] != Version || body[2] != 0xcf || body[11] != raw.CodeTrue || body[12] != 0 {
+	if len(body) < data || body[0] != 0x96 || body[1] != Version || body[2] != 0xcf ||
+		body[11] != raw.CodeTrue || body[12] != 0 {
 		return Response{}, false
 	}
 	end, fault := raw.Walk(body, data, MaxDepth-1)
@@ -107,15 +110,15 @@ func (a *array) status(ok bool) Status {
 	return Status(n)
 }
 
-// A Greeting is what a worker writes first on each connection.
+// A Greeting is the first thing that a worker writes on a connection.
 type Greeting struct {
-	Index          int
-	Generation     uint64
+	Index          int    // of the worker in its pool
+	Generation     uint64 // of the process; a successor has a higher one
 	PID            int
-	MaxPackageSize int
+	MaxPackageSize int // limit for the size of a frame, in bytes
 }
 
-// AppendGreeting appends a whole frame.
+// AppendGreeting appends the frame of g.
 func AppendGreeting(dst []byte, g Greeting) []byte {
 	start := len(dst)
 	dst = AppendResponseHead(BeginFrame(dst), 0, true, StatusOK)
@@ -127,7 +130,8 @@ func AppendGreeting(dst []byte, g Greeting) []byte {
 	return endSmallFrame(AppendResponseTail(dst, 0), start)
 }
 
-// AppendNotice appends a whole frame: the worker drains, and lastRead is the last id that it read on this connection.
+// AppendNotice appends the frame of a notice: the worker drains, and lastRead is the id of the last
+// package that it read on this connection.
 func AppendNotice(dst []byte, lastRead uint64) []byte {
 	start := len(dst)
 	dst = AppendResponseHead(BeginFrame(dst), 0, false, StatusBusy)
@@ -135,13 +139,13 @@ func AppendNotice(dst []byte, lastRead uint64) []byte {
 	return endSmallFrame(AppendResponseTail(dst, 0), start)
 }
 
-// endSmallFrame writes the length of a frame that is far below any limit.
+// endSmallFrame writes the length of a frame of fewer than 256 bytes.
 func endSmallFrame(dst []byte, start int) []byte {
 	dst[start+3] = byte(len(dst) - start - HeaderSize)
 	return dst
 }
 
-// ParseGreeting reads a response as a greeting; ok is false when it is none.
+// ParseGreeting returns the greeting that r is; ok is false if r is something else.
 func ParseGreeting(r *Response) (g Greeting, ok bool) {
 	if r.ID != 0 || !r.OK {
 		return Greeting{}, false
@@ -155,7 +159,7 @@ func ParseGreeting(r *Response) (g Greeting, ok bool) {
 	return Greeting{int(index), generation, int(pid), int(size)}, true
 }
 
-// ParseNotice reads a response as a notice; ok is false when it is none.
+// ParseNotice returns the last id of the notice that r is; ok is false if r is something else.
 func ParseNotice(r *Response) (lastRead uint64, ok bool) {
 	t, next := raw.Next(r.Data, 0)
 	if r.ID != 0 || r.OK || r.Status != StatusBusy || t.Kind != raw.Uint || next != len(r.Data) {

@@ -2,25 +2,24 @@ package protocol
 
 import "strconv"
 
-// A Status is the reason of a refusal or a failure; 0 is none. It is an error
-// itself, so that errors.Is(err, StatusBusy) asks for one.
+// A Status is the reason for a refusal or a failure, or 0. It implements error, so that
+// errors.Is(err, StatusBusy) tests for one.
 type Status int
 
-// The statuses of version 1. A worker sends all of them but StatusSockTimeout,
-// which is a client's own word for a connect, send or receive that failed.
+// The statuses of version 1. A worker never sends StatusSockTimeout.
 const (
 	StatusOK               Status = 0
-	StatusBusy             Status = -2
-	StatusProtocol         Status = -3
-	StatusIllegal          Status = -4
-	StatusTaskError        Status = -5
-	StatusExpired          Status = -6
-	StatusSockTimeout      Status = -7
-	StatusPackageTooLarge  Status = -8
-	StatusResponseTooLarge Status = -9
+	StatusBusy             Status = -2 // no slot is free, or the worker drains
+	StatusProtocol         Status = -3 // the frame is malformed
+	StatusIllegal          Status = -4 // the package, its task or its payload is invalid
+	StatusTaskError        Status = -5 // the task failed
+	StatusExpired          Status = -6 // the deadline passed before the task began
+	StatusSockTimeout      Status = -7 // a client could not connect, send or receive in time
+	StatusPackageTooLarge  Status = -8 // the frame of the package is over the limit
+	StatusResponseTooLarge Status = -9 // the task ran; the frame of its response is over the limit
 )
 
-// Message returns the status in words.
+// Message returns the status in words, such as "task process busy".
 func (s Status) Message() string {
 	switch s {
 	case StatusOK:
@@ -45,19 +44,19 @@ func (s Status) Message() string {
 	return "unknown task status"
 }
 
-// Error returns the message and the number.
+// Error returns the message and the number, such as "task process busy (-2)".
 func (s Status) Error() string {
 	return s.Message() + " (" + strconv.Itoa(int(s)) + ")"
 }
 
-// An Error is a frame, package or response that breaks the format.
+// An Error describes a frame, package or response that breaks the format.
 type Error struct {
 	Status Status
-	ID     uint64 // the package's id where it could be read, else 0
-	Text   string // names the value and the rule
+	ID     uint64 // the package's id, or 0 if it could not be read
+	Text   string // names the invalid value and the rule
 }
 
-// Error returns the status and what broke it.
+// Error returns the status and the text.
 func (e *Error) Error() string { return e.Status.Error() + ": " + e.Text }
 
 // Unwrap returns the status.

@@ -7,9 +7,9 @@ import (
 	"github.com/taskd-go/task/bench/internal/measure"
 )
 
-// Swoole's task workers and EasySwoole's task component are not run here. Their
-// rate at 64 callers stands as what it was in terms of net/rpc's, where all
-// three ran on one machine: 149,000 and 38,600 calls/s where net/rpc made 127,000.
+// Swoole's task workers and EasySwoole's task component are not run here. Their rate at 64 callers
+// stands as what it was in terms of net/rpc's, where all three ran on one machine: 149,000 and
+// 38,600 calls/s where net/rpc made 127,000.
 const (
 	swoole     = 149_000.0 / 127_000
 	easySwoole = 38_600.0 / 127_000
@@ -57,8 +57,8 @@ func scaled(f func(measure.Results) float64, by float64) func(measure.Results) f
 	return func(r measure.Results) float64 { return f(r) / by }
 }
 
-// overPeers is the pool's rate over that of the fastest peer: a contender that
-// is neither a bare echo nor in this process.
+// overPeers is the pool's rate over that of the fastest peer: a contender that is neither a bare
+// echo nor in this process.
 func overPeers(c measure.Case) func(measure.Results) float64 {
 	return func(r measure.Results) float64 {
 		worst := measure.NotMeasured

@@ -7,9 +7,8 @@ import (
 	"sync"
 )
 
-// connections are clients of one contender. Caller i uses number i % limit, so
-// callers share them when they are more than limit; they are opened when they
-// are first used, to the sockets in turn.
+// connections are clients of one contender. Caller i uses number i % limit, so callers share them
+// when they are more than limit; they are opened when they are first used, to the sockets in turn.
 type connections[T io.Closer] struct {
 	sockets []string
 	limit   int

@@ -17,8 +17,8 @@ const (
 // A contender is one way to have a call answered by another process.
 type contender struct {
 	name string
-	// serve answers in a process of the contender's own, until that is ended.
-	// Nil: it has none, or starts them by itself.
+	// serve answers in a process of the contender's own, until that is ended. Nil: it has none, or
+	// starts them by itself.
 	serve func() error
 	// own: open starts the processes, and gets no sockets.
 	own bool

@@ -7,12 +7,12 @@ import (
 	"github.com/taskd-go/task/bench/internal/measure"
 )
 
-// idleLimit is in milliseconds of processor time a second: what the runtimes
-// of three idle processes do by themselves is below it, a timer that polls is not.
+// idleLimit is in milliseconds of processor time a second: what the runtimes of three idle
+// processes do by themselves is below it, a timer that polls is not.
 const idleLimit = 3.0
 
-// watchIdle returns the milliseconds of processor time that a pool, workers
-// and parent, takes in a second without calls, after one with.
+// watchIdle returns the milliseconds of processor time that a pool, workers and parent, takes in a
+// second without calls, after one with.
 func watchIdle() (float64, error) {
 	pool, err := openPool(nil)
 	if err != nil {

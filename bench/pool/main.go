@@ -1,5 +1,5 @@
-// Command pool runs the pool and other ways to have a call answered by another
-// process, in turn and in the same run, and prints what they reach.
+// Command pool runs the pool and other ways to have a call answered by another process, in turn and
+// in the same run, and prints what they reach.
 package main
 
 import (
@@ -15,9 +15,9 @@ import (
 	"github.com/taskd-go/task/bench/internal/process"
 )
 
-// heapSize is what the calling process keeps besides its calls, in bytes, as a
-// program does that has something to do: the garbage collector of one that
-// keeps nothing runs every few calls with large payloads, and is measured instead of them.
+// heapSize is what the calling process keeps besides its calls, in bytes, as a program does that
+// has something to do: the garbage collector of one that keeps nothing runs every few calls with
+// large payloads, and is measured instead of them.
 const heapSize = 32 << 20
 
 type settings struct {
@@ -89,8 +89,8 @@ func (s settings) plan() (plan, error) {
 	return p, nil
 }
 
-// field is the contenders that the flags ask for. The bare echo is always
-// there: it is what the others are compared with.
+// field is the contenders that the flags ask for. The bare echo is always there: it is what the
+// others are compared with.
 func (s settings) field() []contender {
 	var field []contender
 	for _, c := range contenders() {

@@ -10,9 +10,8 @@ import (
 	"github.com/taskd-go/task/bench/internal/measure"
 )
 
-// A coalescer writes the frames of several goroutines together. The first that
-// comes writes for those that come while it does, and yields once before each
-// write for those that are about to.
+// A coalescer writes the frames of several goroutines together. The first that comes writes for
+// those that come while it does, and yields once before each write for those that are about to.
 type coalescer struct {
 	conn    net.Conn
 	waiting atomic.Int32 // calls whose answer is not written or read yet

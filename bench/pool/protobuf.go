@@ -6,8 +6,8 @@ import (
 	"github.com/taskd-go/task/bench/internal/measure"
 )
 
-// The service of the peers that carry protobuf messages. Its messages are the
-// ready-made BytesValue, so that nothing has to be generated.
+// The service of the peers that carry protobuf messages. Its messages are the ready-made
+// BytesValue, so that nothing has to be generated.
 const (
 	protoService = "bench.Echo"
 	methodEcho   = "Echo"

@@ -36,8 +36,8 @@ type queueContender struct {
 type queueSession struct {
 	push     func(ctx context.Context, n int) error
 	pushMany func(ctx context.Context, from, n int) error // nil: it has none
-	// work works n jobs off, or until ctx ends if n is 0, and returns when the last one was done, as far as the queue
-	// tells. Each job calls began.
+	// work works n jobs off, or until ctx ends if n is 0, and returns when the last one was done,
+	// as far as the queue tells. Each job calls began.
 	work func(ctx context.Context, n int, began func()) (end time.Time, err error)
 	// clear removes all jobs, finished ones too.
 	clear func(ctx context.Context) error
@@ -78,7 +78,8 @@ type runningQueue struct {
 
 type runningQueues []*runningQueue
 
-// openQueues opens those whose store answers. Those that are open when one fails are returned, to be closed.
+// openQueues opens those whose store answers. Those that are open when one fails are returned, to
+// be closed.
 func (s *stores) openQueues(ctx context.Context, only *regexp.Regexp) (field runningQueues, err error) {
 	for _, c := range queueContenders() {
 		if !only.MatchString(c.name) || !s.answers(c.store) {

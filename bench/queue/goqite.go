@@ -18,7 +18,8 @@ import (
 	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
-// openSQLiteFile opens a file with the pragmas that this queue sets, and with one connection, as River and goqite ask for.
+// openSQLiteFile opens a file with the pragmas that this queue sets, and with one connection, as
+// River and goqite ask for.
 func openSQLiteFile(place string) (*sql.DB, error) {
 	db, err := sql.Open("sqlite", "file:"+place+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_txlock=immediate")
 	if err == nil {

@@ -1,4 +1,5 @@
-// Command queue runs the durable queue and its peers, in turn and in the same run, and prints what they reach.
+// Command queue runs the durable queue and its peers, in turn and in the same run, and prints what
+// they reach.
 package main
 
 import (

@@ -53,7 +53,8 @@ func queueAims() []measure.Aim {
 		measure.AtLeast("MariaDB: worked at least 5,000/s", "%.0f", 5000, func(r measure.Results) float64 { return r.Median(nameQueueMariaDB, workCase, measure.Rate) }),
 		measure.AtMost("SQLite: pick-up p95 under 10 ms", "%.1f ms", 10, pickUp(nameQueueSQLite)),
 		measure.AtMost("PostgreSQL: pick-up p95 under 10 ms", "%.1f ms", 10, pickUp(nameQueuePostgres)),
-		// Nothing of the server can be waited for: what is left are the worker's looks, at most 300 ms apart.
+		// Nothing of the server can be waited for: what is left are the worker's looks, at most 300
+		// ms apart.
 		measure.AtMost("MariaDB: pick-up p95 within the time between two looks, 300 ms", "%.1f ms", 310, pickUp(nameQueueMariaDB)),
 	}
 }

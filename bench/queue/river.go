@@ -109,7 +109,8 @@ func openRiver[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], set
 	}, nil
 }
 
-// riverWork counts the events of completed jobs, as River's own benchmark does: they come when that is stored.
+// riverWork counts the events of completed jobs, as River's own benchmark does: they come when that
+// is stored.
 func riverWork[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], setting river.Config, n int, began func()) (end time.Time, err error) {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &riverWorker{began: began})

@@ -133,7 +133,8 @@ func (q *runningQueue) fill(ctx context.Context, n int) error {
 	return nil
 }
 
-// pickUp measures idle queues: each has its worker in another process, and is left alone between two jobs.
+// pickUp measures idle queues: each has its worker in another process, and is left alone between
+// two jobs.
 func (p queuePlan) pickUp(ctx context.Context, field runningQueues, progress io.Writer, res measure.Results) error {
 	workers := make([]*idleWorker, len(field))
 	for i, q := range field {

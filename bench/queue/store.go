@@ -28,7 +28,8 @@ const (
 	storeRedis    store = "Redis"
 )
 
-// redisDB is the database of the Redis server that is used, if it is empty: asynq's keys cannot be told apart.
+// redisDB is the database of the Redis server that is used, if it is empty: asynq's keys cannot be
+// told apart.
 const redisDB = 15
 
 // stores are those that answer, with a new place for each queue.

@@ -9,9 +9,10 @@ import (
 	"github.com/taskd-go/task/sharedstate"
 )
 
-// Many delivers each call once, as Do does, and returns when the last one has ended. If failures[i] is
-// nil, calls[i] succeeded with replies[i]. Many spreads the calls over the workers by their free slots,
-// and writes many of them together. Calls in excess of the free slots are busy, or wait as their Wait says.
+// Many delivers each call once, as Do does, and returns when the last one has ended. If failures[i]
+// is nil, calls[i] succeeded with replies[i]. Many spreads the calls over the workers by their free
+// slots, and writes many of them together. Calls in excess of the free slots are busy, or wait as
+// their Wait says.
 func (c *Client) Many(ctx context.Context, calls []Call) (replies []Reply, failures []*Failure) {
 	m := &batch{
 		c: c, ctx: ctx, calls: calls,
@@ -36,12 +37,14 @@ func (c *Client) Many(ctx context.Context, calls []Call) (replies []Reply, failu
 	return m.replies, m.failures
 }
 
-// A batch is the state of one Many. Only the goroutine of Many uses it, but for the fields that mu protects.
+// A batch is the state of one Many. Only the goroutine of Many uses it, but for the fields that mu
+// protects.
 type batch struct {
 	c     *Client
 	ctx   context.Context // of Many; the batch does not outlive it
 	calls []Call
-	// While a call is with a worker, what ends the attempt writes its reply and failure, before end.
+	// While a call is with a worker, what ends the attempt writes its reply and failure, before
+	// end.
 	replies  []Reply
 	failures []*Failure // of a call in todo: of its last attempt
 	items    []item
@@ -65,7 +68,8 @@ type item struct {
 	unreachable int
 }
 
-// encode makes the frames of all calls, one after another. It lends no memory: batches are meant for small calls.
+// encode makes the frames of all calls, one after another. It lends no memory: batches are meant
+// for small calls.
 func (m *batch) encode() {
 	var b *budget
 	var fr *frame
@@ -113,8 +117,8 @@ func (m *batch) run() {
 	}
 }
 
-// place sends the calls in todo to workers with free slots. Of the others, those that may wait for a slot
-// stay in todo.
+// place sends the calls in todo to workers with free slots. Of the others, those that may wait for
+// a slot stay in todo.
 func (m *batch) place() {
 	todo := m.inTime()
 	if !m.c.calls.closed() {
@@ -152,7 +156,8 @@ func (m *batch) inTime() []int {
 	return todo
 }
 
-// placeNext waits for a slot for the first call in todo. If that call fails, it goes on to the next one.
+// placeNext waits for a slot for the first call in todo. If that call fails, it goes on to the next
+// one.
 func (m *batch) placeNext() {
 	for placed := false; !placed && len(m.todo) > 0; {
 		i := m.todo[0]
@@ -161,7 +166,8 @@ func (m *batch) placeNext() {
 	}
 }
 
-// placeOne waits for a slot as long as call i may, and sends the call. It returns false if there was no slot.
+// placeOne waits for a slot as long as call i may, and sends the call. It returns false if there
+// was no slot.
 func (m *batch) placeOne(i int) bool {
 	row, f := m.c.choose(m.items[i].budget)
 	if f != nil {
@@ -220,8 +226,8 @@ func (m *batch) sendTogether(row sharedstate.Row, ws []*waiter) {
 	}
 }
 
-// unconnected ends the attempt of ws for lack of a connection. If only the time of some was up, it ends
-// theirs and returns the others.
+// unconnected ends the attempt of ws for lack of a connection. If only the time of some was up, it
+// ends theirs and returns the others.
 func (m *batch) unconnected(ws []*waiter, first *waiter, f *Failure, o outcome) (others []*waiter) {
 	for _, w := range ws {
 		it := &m.items[w.call]
@@ -265,8 +271,8 @@ func (m *batch) answered(answers []answer) {
 	m.endedLocked(len(answers))
 }
 
-// end records that a worker no longer has call i, which was lost or had an exclusive connection. If the
-// worker was unreachable, its pick is kept, so that the chooser prefers others.
+// end records that a worker no longer has call i, which was lost or had an exclusive connection. If
+// the worker was unreachable, its pick is kept, so that the chooser prefers others.
 func (m *batch) end(i int, unreachable bool) {
 	row := m.items[i].waiter.row
 	if !unreachable {
@@ -280,8 +286,8 @@ func (m *batch) end(i int, unreachable bool) {
 	m.endedLocked(1)
 }
 
-// endedLocked subtracts n calls from those in flight, unlocks, and wakes the goroutine of Many if it has
-// something to do.
+// endedLocked subtracts n calls from those in flight, unlocks, and wakes the goroutine of Many if
+// it has something to do.
 func (m *batch) endedLocked(n int) {
 	m.inFlight -= n
 	wake := m.inFlight == 0 || len(m.done) > 0
@@ -315,8 +321,8 @@ func (m *batch) collect() {
 	}
 }
 
-// abandon ends the waits on shared connections. Exclusive connections observe the end of the context
-// themselves.
+// abandon ends the waits on shared connections. Exclusive connections observe the end of the
+// context themselves.
 func (m *batch) abandon() {
 	for i := range m.items {
 		it := &m.items[i]

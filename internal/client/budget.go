@@ -8,7 +8,8 @@ import (
 	"github.com/taskd-go/task/internal/sys"
 )
 
-// A budget limits the whole delivery of a call: encoding, choosing, connecting, sending and waiting.
+// A budget limits the whole delivery of a call: encoding, choosing, connecting, sending and
+// waiting.
 type budget struct {
 	ctx       context.Context
 	deadline  int64 // on the clock of sys.Now; never: none

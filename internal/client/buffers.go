@@ -36,8 +36,8 @@ func (f *frames) get() *frame {
 	return &frame{bytes: make([]byte, 0, 512)}
 }
 
-// put takes b back. It drops large memory after the first small call that used it, so that one large
-// call does not pin its memory.
+// put takes b back. It drops large memory after the first small call that used it, so that one
+// large call does not pin its memory.
 func (f *frames) put(b *frame) {
 	b.lent.Reset()
 	if cap(b.bytes) > keepBelow && cap(b.bytes) > 4*len(b.bytes) {

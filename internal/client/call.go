@@ -18,8 +18,8 @@ import (
 type Call struct {
 	Type protocol.Type // Async or Sync
 	Task string
-	// Payload appends the arguments as one msgpack value. It may put large memory into lent instead of
-	// copying it, unless lent is nil. A nil Payload means no arguments.
+	// Payload appends the arguments as one msgpack value. It may put large memory into lent instead
+	// of copying it, unless lent is nil. A nil Payload means no arguments.
 	Payload    func(dst []byte, lent *codec.Lent) ([]byte, error)
 	Meta       map[string]string
 	Soft, Hard time.Duration // time limits of this call; 0: none
@@ -28,8 +28,8 @@ type Call struct {
 	Cancel     bool          // the task ends when its caller no longer waits
 }
 
-// A Reply is the answer to a call that succeeded. Data is raw msgpack that the caller owns; a nil Data
-// means nil.
+// A Reply is the answer to a call that succeeded. Data is raw msgpack that the caller owns; a nil
+// Data means nil.
 type Reply struct {
 	Data   []byte
 	TaskID uint64
@@ -57,8 +57,8 @@ func (c *Client) Do(ctx context.Context, call *Call) (Reply, *Failure) {
 	return c.deliver(&b, call, fr)
 }
 
-// encode appends the frame of call to dst. The id, the type and the bytes in lent are still missing.
-// If it fails, it returns dst unchanged.
+// encode appends the frame of call to dst. The id, the type and the bytes in lent are still
+// missing. If it fails, it returns dst unchanged.
 func (c *Client) encode(dst []byte, lent *codec.Lent, b *budget, call *Call) ([]byte, *Failure) {
 	p := protocol.Package{
 		Type: call.Type, Expire: b.expire(), Task: []byte(call.Task),
@@ -100,7 +100,8 @@ const (
 
 // deliver chooses workers until one takes the package.
 func (c *Client) deliver(b *budget, call *Call, fr *frame) (Reply, *Failure) {
-	// The picks of unreachable workers are kept until the call ends: the chooser prefers the others.
+	// The picks of unreachable workers are kept until the call ends: the chooser prefers the
+	// others.
 	var unreachable []sharedstate.Row
 	var unreached *Failure
 	for {
@@ -201,7 +202,8 @@ func (c *Client) noSlot(b *budget) *Failure {
 const exclusiveCalls = 2
 
 // largeFrame is the size in bytes from which a frame has an exclusive connection, so that it delays
-// no other call. It must not exceed codec.Large, because a shared connection cannot write lent memory.
+// no other call. It must not exceed codec.Large, because a shared connection cannot write lent
+// memory.
 const largeFrame = codec.Large
 
 // send tries once to deliver the package to the worker of row.

@@ -20,11 +20,13 @@ type Config struct {
 	Table          *sharedstate.Table
 	SocketPath     func(index int) string
 	MaxPackageSize int // bytes of a whole frame; 0: protocol.DefaultPackageSize
-	// Describe returns how a worker ended, for messages ("killed by signal 9 (SIGKILL)"). It may be nil.
+	// Describe returns how a worker ended, for messages ("killed by signal 9 (SIGKILL)"). It may be
+	// nil.
 	Describe func(sharedstate.End) string
 }
 
-// A Client holds the connections to all workers of one pool. Its methods are safe for concurrent use.
+// A Client holds the connections to all workers of one pool. Its methods are safe for concurrent
+// use.
 type Client struct {
 	cfg        Config
 	table      *sharedstate.Table
@@ -61,8 +63,8 @@ func New(cfg Config) *Client {
 
 // Close waits for the calls in flight and closes the connections. New calls and calls that wait for
 // a slot fail with ErrClosed. When ctx ends, the calls that are still in flight fail as lost, with
-// ErrClosed as their cause, and Close returns an error that wraps ctx's. When Close returns, no call
-// is left and the table is no longer used. Close may be called more than once.
+// ErrClosed as their cause, and Close returns an error that wraps ctx's. When Close returns, no
+// call is left and the table is no longer used. Close may be called more than once.
 func (c *Client) Close(ctx context.Context) error {
 	c.calls.close()
 	c.chooser.Close()

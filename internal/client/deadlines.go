@@ -14,15 +14,15 @@ const never = math.MaxInt64
 
 // A timedConn is a connection whose calls have deadlines.
 type timedConn interface {
-	// expire ends the calls whose deadline is now or earlier. It returns the earliest deadline of the
-	// others, or never.
+	// expire ends the calls whose deadline is now or earlier. It returns the earliest deadline of
+	// the others, or never.
 	expire(now int64) int64
 	// cut closes the socket. The calls on it end as lost.
 	cut()
 }
 
-// A deadlineTimer ends calls at their deadlines. It has one timer for all connections, which runs only
-// while calls with a deadline are in flight. Its lock is taken before that of any connection.
+// A deadlineTimer ends calls at their deadlines. It has one timer for all connections, which runs
+// only while calls with a deadline are in flight. Its lock is taken before that of any connection.
 type deadlineTimer struct {
 	next   atomic.Int64 // when the timer fires; never: it is stopped
 	mu     sync.Mutex

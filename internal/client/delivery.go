@@ -16,8 +16,8 @@ const (
 	Ran        = tasktype.Ran
 )
 
-// hardLimit begins the message of a -5 that reports a hard time limit. It ends the call, and may leave
-// the task running.
+// hardLimit begins the message of a -5 that reports a hard time limit. It ends the call, and may
+// leave the task running.
 const hardLimit = "time limit"
 
 // deliveryOf returns what an answer with status s says about the run of the call.

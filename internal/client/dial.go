@@ -71,16 +71,16 @@ func (c *Client) usable(to target) bool {
 	return ok && now == to.row && to.row.Generation() == to.generation && to.row.Accepting()
 }
 
-// The interval of polling doubles from minPoll to maxPoll. What is polled is a full backlog, and the
-// row during the wait for a greeting.
+// The interval of polling doubles from minPoll to maxPoll. What is polled is a full backlog, and
+// the row during the wait for a greeting.
 const (
 	minPoll = time.Millisecond
 	maxPoll = 100 * time.Millisecond
 )
 
 // dial connects to the worker of row and reads its greeting. Nothing is written before that: the
-// backlog outlives a worker, so only the greeting says which process will serve the connection. If the
-// worker ends or stops accepting meanwhile, the outcome is elsewhere.
+// backlog outlives a worker, so only the greeting says which process will serve the connection. If
+// the worker ends or stops accepting meanwhile, the outcome is elsewhere.
 func (c *Client) dial(b *budget, row sharedstate.Row) (*link, *Failure, outcome) {
 	to := target{row, row.Index(), row.Generation()}
 	if f, o := c.checkTarget(b, to); f != nil {
@@ -154,8 +154,8 @@ func (c *Client) pollTarget(b *budget, to target, poll time.Duration) (*Failure,
 	return c.checkTarget(b, to)
 }
 
-// connect opens the connection. EAGAIN means that the backlog is full, not that the worker is dead: connect
-// tries again.
+// connect opens the connection. EAGAIN means that the backlog is full, not that the worker is dead:
+// connect tries again.
 func (c *Client) connect(b *budget, to target) (*net.UnixConn, *Failure, outcome) {
 	addr := &net.UnixAddr{Net: "unix", Name: c.cfg.SocketPath(to.index)}
 	for poll := minPoll; ; poll = min(2*poll, maxPoll) {
@@ -190,8 +190,8 @@ func (l *link) greet() error {
 	return nil
 }
 
-// bind sets the row of the process that sent the greeting. It returns false if another process serves
-// the index.
+// bind sets the row of the process that sent the greeting. It returns false if another process
+// serves the index.
 func (c *Client) bind(l *link, index int) bool {
 	row, ok := c.table.Current(index)
 	if !ok || l.Index != index || row.Generation() != l.Generation {

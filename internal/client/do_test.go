@@ -165,7 +165,8 @@ func TestALostCallIsNotSentAgain_Row57(t *testing.T) {
 	require.EqualValues(t, 1, a.packages.Load()+b.packages.Load())
 }
 
-// apache/iggy PR #3429: duration zero means "disabled" in config but "fail now" in code: timeout 0, negative, huge
+// apache/iggy PR #3429: duration zero means "disabled" in config but "fail now" in code: timeout 0,
+// negative, huge
 func TestDeadlinesOfAllSizes_Row53(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, 1, 8)
@@ -230,7 +231,8 @@ func TestTheCallersContextCounts(t *testing.T) {
 	})
 }
 
-// cpython PR #152978, #111498: Shutdown with calls open: they end with their answer or ErrClosed, no goroutine left
+// cpython PR #152978, #111498: Shutdown with calls open: they end with their answer or ErrClosed,
+// no goroutine left
 func TestCloseWithCallsOpen_Row61(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, 1, 8)

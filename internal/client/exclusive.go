@@ -16,8 +16,8 @@ import (
 // sendBuffer is the SO_SNDBUF of a connection that carries large frames, in bytes.
 const sendBuffer = 1 << 20
 
-// An exclusive connection carries one call at a time. The caller writes and reads it itself, and the
-// worker may run the task in the goroutine that reads.
+// An exclusive connection carries one call at a time. The caller writes and reads it itself, and
+// the worker may run the task in the goroutine that reads.
 type exclusive struct {
 	*link
 	deadline  atomic.Int64 // of the call in flight; 0: none
@@ -77,7 +77,8 @@ func (c *Client) sendExclusive(b *budget, call *Call, fr *frame, row sharedstate
 	return c.exchange(b, call, fr, x)
 }
 
-// exchange writes the package and reads the answer. It keeps the connection for later calls or closes it.
+// exchange writes the package and reads the answer. It keeps the connection for later calls or
+// closes it.
 func (c *Client) exchange(b *budget, call *Call, fr *frame, x *exclusive) (Reply, *Failure, outcome) {
 	if err := protocol.EndFrameOf(fr.bytes, fr.size(), min(x.MaxPackageSize, c.cfg.MaxPackageSize)); err != nil {
 		c.release(x, true)
@@ -150,15 +151,15 @@ func (x *exclusive) begin(c *Client, b *budget) (stop func() bool) {
 	return stop
 }
 
-// end undoes begin. clean is false if the connection was, or may still be, interrupted: the next call
-// cannot use it.
+// end undoes begin. clean is false if the connection was, or may still be, interrupted: the next
+// call cannot use it.
 func (x *exclusive) end(b *budget, stop func() bool) (clean bool) {
 	clean = b.deadline == never || x.deadline.CompareAndSwap(b.deadline, 0)
 	return (stop == nil || stop()) && clean
 }
 
-// answer reads until the response with the given id. A refusal without an id can only refer to the one
-// package that was sent.
+// answer reads until the response with the given id. A refusal without an id can only refer to the
+// one package that was sent.
 func (x *exclusive) answer(id uint64) (protocol.Response, bool, error) {
 	for {
 		r, owned, err := x.read()
@@ -173,8 +174,8 @@ func (x *exclusive) answer(id uint64) (protocol.Response, bool, error) {
 	}
 }
 
-// refusal reads why the worker stopped reading the frame. It returns the answer that the frame is too
-// large, or else cause, the error of the write.
+// refusal reads why the worker stopped reading the frame. It returns the answer that the frame is
+// too large, or else cause, the error of the write.
 func (x *exclusive) refusal(id uint64, cause error) (protocol.Response, bool, error) {
 	_ = x.conn.SetReadDeadline(time.Now().Add(endWait))
 	r, owned, err := x.answer(id)

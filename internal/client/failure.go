@@ -34,7 +34,8 @@ func (f *Failure) Error() string {
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// answered turns a worker's response into the result of the call, which takes over the response's Data.
+// answered turns a worker's response into the result of the call, which takes over the response's
+// Data.
 func answered(l *link, r *protocol.Response) (Reply, *Failure, outcome) {
 	if r.OK {
 		return Reply{Data: r.Data, TaskID: r.TaskID, Index: l.Index}, nil, final
@@ -47,7 +48,8 @@ func answered(l *link, r *protocol.Response) (Reply, *Failure, outcome) {
 	return Reply{}, f, final
 }
 
-// outOfTime returns the failure of a call whose deadline has passed, or whose context or pool has ended.
+// outOfTime returns the failure of a call whose deadline has passed, or whose context or pool has
+// ended.
 func outOfTime(err error, sent extent, l *link) *Failure {
 	f := &Failure{Status: protocol.StatusSockTimeout, Index: -1, Err: err}
 	f.Delivery = evidence{sent: sent, end: timedOut}.delivery()
@@ -95,8 +97,8 @@ func (c *Client) unanswered(b *budget, l *link, e evidence, err error) (Reply, *
 	return Reply{}, c.lost(b, l, e, err), final
 }
 
-// endOfWorker waits at most endWait for the end record of the worker, which the parent writes when it
-// has reaped the process. ok is false if the record does not come.
+// endOfWorker waits at most endWait for the end record of the worker, which the parent writes when
+// it has reaped the process. ok is false if the record does not come.
 func (c *Client) endOfWorker(b *budget, l *link, lost int64) (end sharedstate.End, ok bool) {
 	until := min(lost+int64(endWait), b.deadline)
 	for step := time.Millisecond; ; step = min(2*step, 16*time.Millisecond) {

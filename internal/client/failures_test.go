@@ -83,7 +83,8 @@ func sendsFiftyBig(call *Call) { call.Payload = text(strings.Repeat(big, 50)) }
 // endsSoon sets a deadline that the test waits for.
 func endsSoon(call *Call) { call.Deadline = within(500 * time.Millisecond) }
 
-// takesLargeFrames starts a fake worker that greets with a limit of 8 MiB, as the client has, then does after.
+// takesLargeFrames starts a fake worker that greets with a limit of 8 MiB, as the client has, then
+// does after.
 func takesLargeFrames(after func(*fakeConn) error) func(*pool) {
 	return func(p *pool) {
 		p.client.cfg.MaxPackageSize = 8 << 20

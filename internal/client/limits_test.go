@@ -50,8 +50,8 @@ func shrinkBacklog(t *testing.T, l *net.UnixListener) {
 	require.NoError(t, err)
 }
 
-// gunicorn #3626, PR #3687: late answer is given to the NEXT caller, and so on without end:
-// time out call A, call B on the same W gets B's answer; ids checked; 10,000 mixed calls
+// gunicorn #3626, PR #3687: late answer is given to the NEXT caller, and so on without end: time
+// out call A, call B on the same W gets B's answer; ids checked; 10,000 mixed calls
 func TestNoAnswerReachesAnotherCaller_Row50(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, 2, 64)
@@ -108,7 +108,8 @@ func mixedCall(t *testing.T, p *pool, payload string) {
 	}
 }
 
-// swoft #1271; swoole-src #94, #3269: all W SIGSTOPped: callers return at their deadline, CPU of the caller ~0
+// swoft #1271; swoole-src #94, #3269: all W SIGSTOPped: callers return at their deadline, CPU of
+// the caller ~0
 func TestStoppedWorkersHoldNobodyPastTheDeadline_Row68(t *testing.T) {
 	p := newPool(t, 2, 128)
 	p.worker(0, silent) // greets, then answers nothing

@@ -5,9 +5,9 @@ import "iter"
 // keptPlaces is how many places are kept when no call waits.
 const keptPlaces = 4096
 
-// pending maps ids to the waiters of a shared connection. Ids grow by one from call to call, so nearly
-// every waiter finds a free place in a slice. A waiter whose place is still taken by an older call goes
-// into a map, which costs several times as much.
+// pending maps ids to the waiters of a shared connection. Ids grow by one from call to call, so
+// nearly every waiter finds a free place in a slice. A waiter whose place is still taken by an
+// older call goes into a map, which costs several times as much.
 type pending struct {
 	places []*waiter // by the low bits of the id; a power of two, at most half taken
 	others map[uint64]*waiter

@@ -41,8 +41,8 @@ func (p *pool) requireStill() {
 	p.requireNothingInFlight()
 }
 
-// gunicorn #3626, PR #3687: 10,000 mixed calls with random time-outs, on real workers:
-// no answer to the wrong caller, `running` ends at 0
+// gunicorn #3626, PR #3687: 10,000 mixed calls with random time-outs, on real workers: no answer to
+// the wrong caller, `running` ends at 0
 func TestNoAnswerOfARealWorkerReachesAnotherCaller_Row50(t *testing.T) {
 	t.Parallel()
 	p := newRealPool(t, 2, 64)
@@ -111,7 +111,8 @@ func requireOwnAnswer(t *testing.T, payload string, reply Reply, f *Failure) {
 	}
 }
 
-// cpython #139462, #87472: kill one of the W: others keep serving; the lost call's error has pid and signal
+// cpython #139462, #87472: kill one of the W: others keep serving; the lost call's error has pid
+// and signal
 func TestAKilledWorkerLosesItsOwnCallsAlone_Row32(t *testing.T) {
 	t.Parallel()
 	p := newRealPool(t, 2, 64)
@@ -147,7 +148,8 @@ func TestAKilledWorkerLosesItsOwnCallsAlone_Row32(t *testing.T) {
 	p.requireStill()
 }
 
-// swoft #1271; swoole-src #94, #3269: all W SIGSTOPped: callers return at their deadline, CPU of the caller ~0
+// swoft #1271; swoole-src #94, #3269: all W SIGSTOPped: callers return at their deadline, CPU of
+// the caller ~0
 func TestStoppedProcessesHoldNobodyPastTheDeadline_Row68(t *testing.T) {
 	p := newRealPool(t, 2, 128)
 	_, f := p.client.Do(t.Context(), echoCall("echo", "x"))
@@ -257,8 +259,8 @@ func recycledCall(t *testing.T, c *Client, caller int, payload string) {
 	}
 }
 
-// yarp #75; sozu #1411: 64 client processes start one call each, staggered by 1 ms, 8 W:
-// max/mean load <= 1.5; with WithWait no BUSY
+// yarp #75; sozu #1411: 64 client processes start one call each, staggered by 1 ms, 8 W: max/mean
+// load <= 1.5; with WithWait no BUSY
 func TestManyClientsDoNotStormOneWorker_Row67(t *testing.T) {
 	t.Parallel()
 	const workers, clients = 8, 64

@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runWorker is the main function of a worker process. Descriptor 3 is the table, 4 the listener; 5 ends
-// with the parent.
+// runWorker is the main function of a worker process. Descriptor 3 is the table, 4 the listener; 5
+// ends with the parent.
 func runWorker(args string) int {
 	var number, index int
 	var generation uint64

@@ -47,9 +47,9 @@ func (w *waiter) finish() {
 	w.done <- struct{}{}
 }
 
-// A shared connection carries many calls at once. The frames of several callers go out in one write. One
-// goroutine, which lives while answers are outstanding, reads the answers and distributes them by id. It
-// drops an answer for which no caller waits any more.
+// A shared connection carries many calls at once. The frames of several callers go out in one
+// write. One goroutine, which lives while answers are outstanding, reads the answers and
+// distributes them by id. It drops an answer for which no caller waits any more.
 type shared struct {
 	*link
 	c   *Client
@@ -185,7 +185,8 @@ func finishAll(ws []*waiter) {
 	}
 }
 
-// abandon ends the wait of w on behalf of its caller. It returns false if w is finished, or about to be.
+// abandon ends the wait of w on behalf of its caller. It returns false if w is finished, or about
+// to be.
 func (s *shared) abandon(w *waiter) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -320,8 +320,8 @@ func TestALossInTheMiddleOfAWrite(t *testing.T) {
 	require.EqualValues(t, 1, w.packages.Load())
 }
 
-// unbit/uwsgi #1804, #2444, #1999: burst of 2,000 calls: no connect error while slots are free;
-// fd count returns to the start value
+// unbit/uwsgi #1804, #2444, #1999: burst of 2,000 calls: no connect error while slots are free; fd
+// count returns to the start value
 func TestABurstOpensFewConnections_Row20(t *testing.T) {
 	t.Parallel()
 	const burst = 2000

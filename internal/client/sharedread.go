@@ -6,8 +6,8 @@ import (
 	"github.com/taskd-go/task/protocol"
 )
 
-// maxAnswers is how many answers are distributed together. It bounds how much memory of other results one
-// result can keep alive.
+// maxAnswers is how many answers are distributed together. It bounds how much memory of other
+// results one result can keep alive.
 const maxAnswers = 64
 
 // An answer is a response that has not been distributed yet.
@@ -71,8 +71,8 @@ func (s *shared) distribute(answers []answer) {
 	}
 }
 
-// copyData copies the data of answers out of the reader's buffer. Answers to batches share memory: they
-// are probably dropped together.
+// copyData copies the data of answers out of the reader's buffer. Answers to batches share memory:
+// they are probably dropped together.
 func copyData(answers []answer) {
 	size := 0
 	for i := range answers {
@@ -106,7 +106,8 @@ func (s *shared) moreOwed() bool {
 	return more
 }
 
-// notice stops the sending, because the worker drains. Calls whose frame no write took may go elsewhere.
+// notice stops the sending, because the worker drains. Calls whose frame no write took may go
+// elsewhere.
 func (s *shared) notice(r *protocol.Response) {
 	s.mu.Lock()
 	if last, ok := protocol.ParseNotice(r); ok {

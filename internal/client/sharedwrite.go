@@ -12,9 +12,9 @@ const maxLedWrites = 4
 // maxWrite is about how many bytes of frames are copied together for one write.
 const maxWrite = 256 << 10
 
-// write writes the queued frames, including those that other calls queue meanwhile. The caller that set
-// s.writing calls it. If other calls are in flight, write yields once before each write, so that they
-// can add their frames.
+// write writes the queued frames, including those that other calls queue meanwhile. The caller that
+// set s.writing calls it. If other calls are in flight, write yields once before each write, so
+// that they can add their frames.
 func (s *shared) write(othersInFlight bool) {
 	for range maxLedWrites {
 		if othersInFlight {
@@ -56,7 +56,8 @@ func (s *shared) writeOn() {
 	}
 }
 
-// collect copies the queued frames into s.out. If there are none, it ends the writing and returns false.
+// collect copies the queued frames into s.out. If there are none, it ends the writing and returns
+// false.
 func (s *shared) collect() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,8 +86,8 @@ func (s *shared) stopWritingLocked() {
 	s.idle.Broadcast()
 }
 
-// account records that the socket took n more bytes. After an error nothing more is written: calls whose
-// frame the socket did not take whole fail, the others may still be answered.
+// account records that the socket took n more bytes. After an error nothing more is written: calls
+// whose frame the socket did not take whole fail, the others may still be answered.
 func (s *shared) account(n int, err error) bool {
 	s.mu.Lock()
 	s.sent += int64(n)

@@ -18,7 +18,8 @@ type workerConns struct {
 	opening    chan struct{} // closed when the attempt to open shared ends; nil: there is no attempt
 }
 
-// takeIdle returns an idle connection to the given generation, or nil. It drops those of earlier ones.
+// takeIdle returns an idle connection to the given generation, or nil. It drops those of earlier
+// ones.
 func (w *workerConns) takeIdle(c *Client, generation uint64) *exclusive {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,9 +84,9 @@ func (w *workerConns) dropShared(s *shared) {
 	s.retire()
 }
 
-// findShared returns the shared connection to the given generation. If there is none, opening is closed
-// when the call that opens one is done. If opening is nil, too, the caller must open the connection and
-// then call sharedOpened.
+// findShared returns the shared connection to the given generation. If there is none, opening is
+// closed when the call that opens one is done. If opening is nil, too, the caller must open the
+// connection and then call sharedOpened.
 func (w *workerConns) findShared(c *Client, generation uint64) (s *shared, opening <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,8 +101,8 @@ func (w *workerConns) findShared(c *Client, generation uint64) (s *shared, openi
 	return nil, w.opening
 }
 
-// sharedOpened ends what findShared began. It keeps s, unless s is nil or outdated, or a connection to
-// the same process is kept already.
+// sharedOpened ends what findShared began. It keeps s, unless s is nil or outdated, or a connection
+// to the same process is kept already.
 func (w *workerConns) sharedOpened(c *Client, s *shared) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -118,8 +119,8 @@ func (w *workerConns) sharedOpened(c *Client, s *shared) {
 	w.shared = s
 }
 
-// sharedTo returns the shared connection to the worker of row. If there is none, one of the calls that
-// need it opens it, and the others wait.
+// sharedTo returns the shared connection to the worker of row. If there is none, one of the calls
+// that need it opens it, and the others wait.
 func (c *Client) sharedTo(b *budget, row sharedstate.Row) (*shared, *Failure, outcome) {
 	w := &c.conns[row.Index()]
 	for {

@@ -6,8 +6,8 @@ import (
 	"reflect"
 )
 
-// Check says why nothing of a value of type t would travel; nil when something can. An empty struct
-// is fine, and so is a type with an encoder of its own.
+// Check returns an error if a value of type t cannot be encoded, or only as an empty map because
+// none of its fields is exported. An empty struct and a type with an encoder of its own pass.
 func Check(t reflect.Type) error {
 	for t.Kind() == reflect.Pointer && t.Elem() != t {
 		t = t.Elem()
@@ -30,7 +30,8 @@ func Check(t reflect.Type) error {
 	return nil
 }
 
-// hidesFields says whether the struct type t has fields that are left out for want of a capital letter alone.
+// hidesFields reports whether the struct type t has fields that are left out only because they are
+// not exported.
 func hidesFields(t reflect.Type) bool {
 	for i := range t.NumField() {
 		f := t.Field(i)

@@ -11,18 +11,18 @@ import (
 	"github.com/taskd-go/task/internal/raw"
 )
 
-// Decode reads the one value in b into v, a non-nil pointer. b has passed protocol.Check.
-// A []byte of 16 KiB or more shares b's memory, which must not be written to any more.
+// Decode decodes the one value in b into v, a non-nil pointer. b must have passed protocol.Check. A
+// []byte of Large bytes or more shares the memory of b, which must not change afterwards.
 //
-// nil becomes the zero value. A number that v's type does not hold is an
-// error, and so is a value of another kind, but that a string may become []byte and bytes a
-// string, and an integer that loses nothing a float. A float64 is rounded to a
-// float32. Fields that v's type does not have are passed over; fields that b does not have keep
-// their value. In an interface stands what Value returns. A time.Time comes back as the same
-// instant in time.Local (the zero Time in UTC), without a monotonic reading.
+// nil becomes the zero value. A number that does not fit the type is an error, and so is a value of
+// another kind, with three exceptions: a string may become a []byte, bytes may become a string, and
+// an integer may become a float that represents it exactly. A float64 is rounded to a float32.
+// Decode ignores keys without a field; fields without a key keep their value. An interface receives
+// what Value returns. A time.Time is the same instant in time.Local (the zero Time in UTC), without
+// a monotonic reading.
 //
-// The error names the value, the type and the path to it; v may be filled in part then. A panic of a
-// decoder of the type's own is an error. It is safe for concurrent use.
+// The error names the value, the type and the path to it; v may be partly filled then. A panic in a
+// decoder of the type's own is an error. Decode is safe for concurrent use.
 func Decode(b []byte, v any) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -44,10 +44,11 @@ func Decode(b []byte, v any) (err error) {
 	return d.end()
 }
 
-// Large is from how many bytes on a []byte or string is not copied: encoding lends it, decoding shares the frame's memory.
+// Large is the size in bytes from which a []byte or string is not copied: encoding lends it, and
+// decoding shares the memory of the frame.
 const Large = 16 << 10
 
-// A decoder reads b from at on.
+// A decoder reads b from the index at.
 type decoder struct {
 	b  []byte
 	at int
@@ -65,7 +66,7 @@ func (d *decoder) value(p *plan, v reflect.Value) error {
 	t, next := raw.Next(d.b, d.at)
 	switch {
 	case t.Kind == raw.Cut || t.Kind == raw.Reserved:
-		return errors.New("the bytes are no msgpack value")
+		return errors.New("the bytes are not a msgpack value")
 	case t.Kind == raw.Nil:
 		d.at = next
 		v.SetZero()
@@ -95,7 +96,7 @@ func (d *decoder) value(p *plan, v reflect.Value) error {
 	return nil
 }
 
-// setScalar sets v to the token, whose bytes end b; ok is false when v cannot hold it.
+// setScalar sets v to the token, whose bytes end b; ok is false if v cannot hold it.
 func setScalar(k reflect.Kind, v reflect.Value, t raw.Token, b []byte) (ok bool) {
 	switch k {
 	case reflect.Bool:
@@ -126,8 +127,8 @@ func setScalar(k reflect.Kind, v reflect.Value, t raw.Token, b []byte) (ok bool)
 	return ok
 }
 
-// asFloat returns the token's number; ok is false when it overflows, and
-// when it is an integer that the float would change.
+// asFloat returns the number of t; ok is false if it overflows, or is an integer that a float
+// cannot represent.
 func asFloat(t raw.Token, narrow bool) (f float64, ok bool) {
 	switch t.Kind {
 	case raw.Float:
@@ -176,7 +177,7 @@ func (d *decoder) list(p *plan, v reflect.Value, t raw.Token) error {
 	return nil
 }
 
-// makeSlice sets v, a nil slice, to one of n elements.
+// makeSlice sets v, a nil slice, to a slice of n elements.
 func makeSlice(v reflect.Value, n int) {
 	if n == 0 {
 		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
@@ -186,7 +187,7 @@ func makeSlice(v reflect.Value, n int) {
 	v.SetLen(n)
 }
 
-// mapping reads the pairs of a map; those that v has already stay.
+// mapping reads the pairs of a map into v, which keeps its other pairs.
 func (d *decoder) mapping(p *plan, v reflect.Value, t raw.Token) error {
 	if t.Kind != raw.Map {
 		return d.misfit(t, p.typ)
@@ -212,7 +213,7 @@ func (d *decoder) mapping(p *plan, v reflect.Value, t raw.Token) error {
 	return nil
 }
 
-// structure reads a map by field name, or an array of all fields in order.
+// structure reads a map by field name, or an array with all fields in order.
 func (d *decoder) structure(p *plan, v reflect.Value, t raw.Token) error {
 	switch {
 	case t.Kind == raw.Array && t.Len == len(p.list):
@@ -256,7 +257,7 @@ func (d *decoder) field(f *field, v reflect.Value) error {
 		}
 		v = v.Field(n)
 	}
-	// An embedded struct that is not exported cannot be set, its exported fields can.
+	// An unexported embedded struct cannot be set, but its exported fields can.
 	if !v.CanSet() && (f.plan.kind != reflect.Struct || f.plan.decodes || d.b[d.at] == raw.CodeNil) {
 		return inside("."+f.name, fmt.Errorf("field of type %s is not exported", v.Type()))
 	}
@@ -266,7 +267,7 @@ func (d *decoder) field(f *field, v reflect.Value) error {
 	return nil
 }
 
-// intoInterface reads into what a pointer in v points at, or sets v to the value itself.
+// intoInterface decodes into the target of a pointer in v, or sets v to the decoded value.
 func (d *decoder) intoInterface(p *plan, v reflect.Value) error {
 	if inner := v.Elem(); p.typ != errorType && inner.Kind() == reflect.Pointer && !inner.IsNil() {
 		target := planOf(inner.Type())
@@ -290,7 +291,7 @@ func (d *decoder) intoInterface(p *plan, v reflect.Value) error {
 	return nil
 }
 
-// misfit is the error of a value, just read, that a type cannot hold.
+// misfit returns the error for the value just read, which typ cannot hold.
 func (d *decoder) misfit(t raw.Token, typ reflect.Type) error {
 	switch t.Kind {
 	case raw.Int:
@@ -307,7 +308,7 @@ func (d *decoder) misfit(t raw.Token, typ reflect.Type) error {
 	return fmt.Errorf("%s of length %d does not fit %s", t.Kind, t.Len, typ)
 }
 
-// A located error says where in a value it happened.
+// A located error has the path to its place in a value.
 type located struct {
 	path string
 	err  error
@@ -316,7 +317,7 @@ type located struct {
 func (l *located) Error() string { return strings.TrimPrefix(l.path, ".") + ": " + l.err.Error() }
 func (l *located) Unwrap() error { return l.err }
 
-// inside puts one step in front of an error's path.
+// inside prepends step to the path of err.
 func inside(step string, err error) error {
 	if l, ok := err.(*located); ok {
 		l.path = step + l.path

@@ -355,7 +355,8 @@ func (m *mapper) DecodeMsgpack(d *msgpack.Decoder) (err error) {
 	return err
 }
 
-// Row 71: the library looks for a map's length inside an extension, whose content no walk has checked.
+// Row 71: the library looks for a map's length inside an extension, whose content no walk has
+// checked.
 func TestAnExtensionIsNotReadAsAMap_Row71(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"a map of 4 Gi in an extension":       {0xd7, 5, 0xdf, 0xff, 0xff, 0xff, 0xff, 0, 0, 0},

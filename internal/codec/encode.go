@@ -10,16 +10,17 @@ import (
 	"github.com/taskd-go/task/internal/raw"
 )
 
-// Append appends v as one msgpack value: structs as maps by field name (msgpack
-// tags count), integers in their shortest form. It fails, and returns dst as it was, for a value
-// that msgpack does not have (a channel, a function), that refers to itself or nests
-// deeper than protocol.MaxDepth, and when an encoder of the value's own fails, panics or writes
-// something else than one value. It is safe for concurrent use.
+// Append appends v as one msgpack value. It encodes structs as maps by field name, with regard to
+// msgpack tags, and integers in their shortest form. It fails, and returns dst unchanged, if
+// msgpack has no such value (a channel, a function), if v refers to itself or nests deeper than
+// protocol.MaxDepth, and if an encoder of the value's own fails, panics or writes anything but one
+// value. It is safe for concurrent use.
 func Append(dst []byte, v any) (out []byte, err error) { return AppendLending(dst, v, nil) }
 
-// AppendLending is Append, but leaves out the bytes of a []byte or string of 16 KiB or more that is
-// v, or a field of v, and puts them into lent: the caller writes both. Their places count
-// from dst's first byte. A v that is more than numbers, strings and bytes is copied all the same; so is all with a nil lent.
+// AppendLending is like Append, but does not copy a []byte or string of Large bytes or more that is
+// v or a field of v. It puts such memory into lent, with its place counted from the first byte of
+// dst, and the caller writes both. It copies everything if lent is nil, or if v has other parts
+// than numbers, strings and bytes.
 func AppendLending(dst []byte, v any, lent *Lent) (out []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -60,7 +61,7 @@ func encodeInto(enc *msgpack.Encoder, v any, rv reflect.Value) error {
 	return enc.Encode(v)
 }
 
-// checkOne checks what came from an encoder that is not the library's.
+// checkOne checks that b, which a foreign encoder wrote, is one value.
 func checkOne(b []byte) error {
 	end, fault := raw.Walk(b, 0, raw.MaxDepth)
 	switch {
@@ -72,9 +73,9 @@ func checkOne(b []byte) error {
 	return nil
 }
 
-// encodable looks for what the library would not survive: a value that refers
-// to itself. own says that an encoder of the value's own takes part. Such an encoder may have a
-// pointer receiver, so rv, when valid, is an addressable copy of v to encode instead of it.
+// encodable returns an error for a value that refers to itself, which would overflow the library's
+// stack. own reports whether the value has encoders of its own. Such an encoder may have a pointer
+// receiver, so rv, if valid, is an addressable copy to encode instead of v.
 func encodable(v any) (rv reflect.Value, own bool, err error) {
 	if v == nil {
 		return rv, false, nil
@@ -98,11 +99,11 @@ func encodable(v any) (rv reflect.Value, own bool, err error) {
 
 var errTooDeep = errors.New("the value nests too deep, or holds itself")
 
-// maxHops is how many pointers and interfaces may stand between two levels of a value.
+// maxHops is how many pointers and interfaces may lie between two levels of a value.
 const maxHops = 16
 
-// deep fails when v nests deeper than levels, and says whether an encoder
-// of a value's own was met.
+// deep fails if v nests deeper than levels. own reports whether a value in v has an encoder of its
+// own.
 func (p *plan) deep(v reflect.Value, levels, hops int) (own bool, err error) {
 	switch {
 	case p.encodes:
@@ -138,7 +139,7 @@ func (p *plan) deep(v reflect.Value, levels, hops int) (own bool, err error) {
 	return own, nil
 }
 
-// partsOf iterates over what a value with open parts is made of.
+// partsOf iterates over the elements, pairs or fields of v.
 func (p *plan) partsOf(v reflect.Value) func(func(reflect.Value, *plan) bool) {
 	return func(yield func(reflect.Value, *plan) bool) {
 		switch p.kind {

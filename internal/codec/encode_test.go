@@ -59,7 +59,7 @@ func TestValuesThatCannotBeEncodedAreErrors(t *testing.T) {
 		"a slice in itself":              {list, "holds itself"},
 		"a map in itself":                {byName, "holds itself"},
 		"a chain of 65":                  {chain(65), "nests too deep"},
-		"a type that is its own pointer": {pointer, "points at nothing but itself"},
+		"a type that is its own pointer": {pointer, "is only a pointer to itself"},
 		"a type that embeds itself":      {embedsItself{embedsItself: nil}, "embeds itself"},
 		"interned strings": {struct {
 			S string `msgpack:",intern"`

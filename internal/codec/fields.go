@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// A field of a struct, under a name that it has in msgpack.
+// A field is a field of a struct under one of its names in msgpack.
 type field struct {
 	name  string
 	index []int
 	plan  *plan
 }
 
-// addFields adds the fields of t to p under the names that the library gives
-// them; index leads from p's struct to t, through the embedded types in path.
+// addFields adds the fields of t to p under the names that the library gives them. index leads from
+// the struct of p to t, through the embedded types in path.
 func (b *builder) addFields(p *plan, t reflect.Type, index []int, path []reflect.Type) {
 	for i := range t.NumField() {
 		sf := t.Field(i)
@@ -54,8 +54,9 @@ func (p *plan) add(fs ...*field) {
 	}
 }
 
-// embedded returns the fields of an embedded struct that count as p's own. Those that p has already
-// hide the embedded ones: all of them, or with the tag option inline only themselves.
+// embedded returns the fields of an embedded struct that become fields of p. If p already has a
+// field of the same name, it hides all fields of the struct, or with the tag option inline only
+// that one.
 func (b *builder) embedded(p *plan, t reflect.Type, options map[string]string, index []int, path []reflect.Type) ([]*field, bool) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -84,7 +85,7 @@ func (b *builder) embedded(p *plan, t reflect.Type, options map[string]string, i
 	return shown, true
 }
 
-// parseTag splits a tag into the name and the options, of which alias alone has a value.
+// parseTag splits a tag into the name and the options. Only alias has a value.
 func parseTag(tag string) (name string, options map[string]string) {
 	name, rest, _ := strings.Cut(tag, ",")
 	options = make(map[string]string)

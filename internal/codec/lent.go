@@ -2,8 +2,8 @@ package codec
 
 import "net"
 
-// Lent is the large memory of a value that AppendLending left out of the bytes. The zero Lent is
-// empty. What it holds must not change until it was written or Reset.
+// Lent is the large memory of a value that AppendLending did not copy. The zero Lent is empty. The
+// memory must not change until WriteTo has written it or Reset has dropped it.
 type Lent struct {
 	pieces []piece
 	size   int
@@ -11,13 +11,13 @@ type Lent struct {
 	rest   net.Buffers // of parts, while they are written
 }
 
-// A piece stands in front of the byte at index at.
+// A piece goes before the byte at index at.
 type piece struct {
 	at   int
 	data []byte
 }
 
-// Size is how many bytes more than those around it are to be written.
+// Size returns how many bytes l holds.
 func (l *Lent) Size() int {
 	if l == nil {
 		return 0
@@ -25,14 +25,14 @@ func (l *Lent) Size() int {
 	return l.size
 }
 
-// Reset lets the memory go.
+// Reset drops the memory.
 func (l *Lent) Reset() {
 	clear(l.pieces)
 	clear(l.parts)
 	l.pieces, l.size, l.parts, l.rest = l.pieces[:0], 0, l.parts[:0], nil
 }
 
-// WriteTo writes b with the pieces in their places, and returns how much the connection has taken.
+// WriteTo writes b with the pieces in their places. It returns how many bytes the connection took.
 func (l *Lent) WriteTo(conn net.Conn, b []byte) (int, error) {
 	l.parts = l.parts[:0]
 	from := 0
@@ -46,10 +46,10 @@ func (l *Lent) WriteTo(conn net.Conn, b []byte) (int, error) {
 	return int(n), err
 }
 
-// takes says whether something of n bytes is to be lent.
+// takes reports whether memory of n bytes is to be lent.
 func (l *Lent) takes(n int) bool { return l != nil && n >= Large }
 
-// add notes that data belongs behind dst, and returns dst.
+// add records that data follows dst, and returns dst.
 func (l *Lent) add(dst, data []byte) []byte {
 	l.pieces = append(l.pieces, piece{len(dst), data})
 	l.size += len(data)

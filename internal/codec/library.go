@@ -10,10 +10,10 @@ import (
 	"github.com/taskd-go/task/internal/raw"
 )
 
-// keptSize is the size of a value above which the buffers that served it are let go.
+// keptSize is the largest size of a value, in bytes, after which its buffers are reused.
 const keptSize = 64 << 10
 
-// A library is the msgpack library's decoder with what it reads from.
+// A library is a decoder of the msgpack library with its source.
 type library struct {
 	dec *msgpack.Decoder
 	src source
@@ -21,8 +21,8 @@ type library struct {
 
 var libraries = sync.Pool{New: func() any { return &library{dec: msgpack.NewDecoder(nil)} }}
 
-// byLibrary has the next value read by the library: it knows time and the
-// extensions, and calls what decoder a type has of its own.
+// byLibrary decodes the next value with the library, which knows times and extensions and calls a
+// type's own decoder.
 func (d *decoder) byLibrary(v any) error {
 	end, _ := raw.Walk(d.b, d.at, raw.MaxDepth)
 	value := d.b[d.at:end]
@@ -30,7 +30,7 @@ func (d *decoder) byLibrary(v any) error {
 	l := libraries.Get().(*library)
 	l.src.reset(value)
 	l.dec.Reset(&l.src)
-	// The walk has seen that every length is true.
+	// The walk has checked every length.
 	l.dec.DisableAllocLimit(true)
 	err := l.dec.Decode(v)
 	l.src.reset(nil)
@@ -40,14 +40,15 @@ func (d *decoder) byLibrary(v any) error {
 	return err
 }
 
-// A source is the one value that the library reads. The library looks for a map's length inside
-// an extension, where the walk has checked nothing and a claim could be of any size. It reads codes and
-// lengths byte by byte, an extension's content never: so a source refuses that.
+// A source is the one value that the library reads. The library may look for the length of a map
+// within an extension, where the walk has checked nothing and the length may be anything. It reads
+// codes and lengths byte by byte, but never the content of an extension. So a source fails a read
+// of one byte there.
 type source struct {
 	bytes.Reader
 	size int
-	exts [][2]int // where the contents of extensions begin and end, in order
-	next int      // index in exts of the first that is not behind the source
+	exts [][2]int // where the contents of the extensions begin and end, in order
+	next int      // index in exts of the first that the source has not passed
 }
 
 func (s *source) reset(b []byte) {
@@ -76,7 +77,7 @@ func (s *source) ReadByte() (byte, error) {
 	return s.Reader.ReadByte()
 }
 
-// An encoder is the library's, writing behind what is there already.
+// An encoder is an encoder of the library that appends to dst.
 type encoder struct {
 	enc *msgpack.Encoder
 	dst []byte

@@ -12,24 +12,23 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// A plan is what is known of a Go type: how a value of it is decoded, and whether encoding one
-// needs care.
+// A plan says how values of a Go type are decoded, and whether their encoding needs checks.
 type plan struct {
 	typ       reflect.Type
 	kind      reflect.Kind
 	decodes   bool // it has a decoder of its own
 	encodes   bool // it has an encoder of its own
 	own       bool // it, or a type inside it, has one
-	open      bool // its values may nest without bound: it holds an interface or itself
+	open      bool // its values may nest without bound, because it contains an interface or itself
 	plain     bool // isPlain
 	key, elem *plan
 	list      []*field // a struct's, in order
 	fields    map[string]*field
-	err       error // of a plan that planOf returns: why the library must not see the type
+	err       error // set in plans that planOf returns: why the type is not supported
 }
 
-// plans caches what planOf has found: it never changes an answer. The key is the address of the
-// type, which is found in a third of the time that the type itself takes. The map is copied to grow.
+// plans caches the results of planOf. The key is the address of the type, because a lookup of the
+// type itself takes three times as long. The map is copied when it grows.
 var plans struct {
 	sync.Mutex
 	known atomic.Pointer[map[uintptr]*plan]
@@ -56,7 +55,7 @@ func planOf(t reflect.Type) *plan {
 	return p
 }
 
-// A builder makes the plans of one type and of all that it is made of.
+// A builder makes the plans of a type and of its parts.
 type builder struct {
 	seen map[reflect.Type]*plan
 	done map[*plan]bool
@@ -83,7 +82,7 @@ func (b *builder) plan(t reflect.Type) *plan {
 	return p
 }
 
-// parts makes the plans of what p is made of.
+// parts makes the plans of the parts of p.
 func (b *builder) parts(p *plan) {
 	switch p.kind {
 	case reflect.Map:
@@ -111,18 +110,19 @@ func (b *builder) part(p *plan, t reflect.Type) *plan {
 	return part
 }
 
-// checkPointer refuses a type that is a pointer to itself and nothing else.
+// checkPointer sets an error for a type that is only a pointer to itself.
 func (b *builder) checkPointer(t reflect.Type) {
 	first := t
 	for t.Kind() == reflect.Pointer {
 		if t = t.Elem(); t == first {
-			b.err = fmt.Errorf("type %s points at nothing but itself", t)
+			b.err = fmt.Errorf("type %s is only a pointer to itself", t)
 			return
 		}
 	}
 }
 
-// The interfaces by which a type decodes or encodes itself, and the types that need more than their kind.
+// Interfaces of types that decode or encode themselves, and types that are treated by more than
+// their kind.
 var (
 	decoderTypes = []reflect.Type{
 		reflect.TypeFor[msgpack.CustomDecoder](), reflect.TypeFor[msgpack.Unmarshaler](),
@@ -139,8 +139,8 @@ var (
 func hasDecoder(t reflect.Type) bool { return implements(t, decoderTypes) }
 func hasEncoder(t reflect.Type) bool { return implements(t, encoderTypes) }
 
-// implements says whether t or *t has one of the interfaces. Pointers and
-// interfaces are looked through when there is a value.
+// implements reports whether t or *t has one of the interfaces. It returns false for pointers and
+// interfaces, whose values are examined instead.
 func implements(t reflect.Type, interfaces []reflect.Type) bool {
 	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
 		return false

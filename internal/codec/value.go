@@ -9,9 +9,9 @@ import (
 	"github.com/taskd-go/task/internal/raw"
 )
 
-// Value reads the one value in b as nil, bool, int64, uint64 (above int64), float64,
-// string, []byte, []any, map[string]any (map[any]any when a key is no string) or time.Time.
-// b has passed protocol.Check.
+// Value decodes the one value in b as nil, bool, int64, uint64 (if it exceeds int64), float64,
+// string, []byte, []any, map[string]any (map[any]any if a key is not a string) or time.Time. b must
+// have passed protocol.Check.
 func Value(b []byte) (v any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -75,7 +75,7 @@ func (d *decoder) anyList(n int) (any, error) {
 	return list, nil
 }
 
-// anyMap reads a map[string]any, which becomes a map[any]any at the first key that is no string.
+// anyMap reads a map[string]any, or a map[any]any if a key is not a string.
 func (d *decoder) anyMap(n int) (any, error) {
 	named := make(map[string]any, n)
 	var mixed map[any]any

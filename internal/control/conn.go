@@ -17,8 +17,8 @@ const (
 	sendLimit = time.Second
 )
 
-// A Conn sends and receives Messages as JSON lines of at most 1 MiB. Send is
-// safe for concurrent use; Receive is one goroutine's.
+// A Conn sends and receives Messages as JSON lines of at most 1 MiB. Send is safe for concurrent
+// use; Receive is one goroutine's.
 type Conn struct {
 	c net.Conn
 	r *bufio.Reader
@@ -32,8 +32,9 @@ func NewConn(c net.Conn) *Conn {
 	return &Conn{c: c, r: bufio.NewReader(c)}
 }
 
-// Send writes one message. It never blocks for more than a second: when the other
-// side does not read for so long, the error wraps os.ErrDeadlineExceeded, and the message was not and will not be sent.
+// Send writes one message. It never blocks for more than a second: when the other side does not
+// read for so long, the error wraps os.ErrDeadlineExceeded, and the message was not and will not be
+// sent.
 func (c *Conn) Send(m Message) error {
 	deadline := time.Now().Add(sendLimit)
 	line, err := json.Marshal(m)
@@ -52,8 +53,8 @@ func (c *Conn) Send(m Message) error {
 	return nil
 }
 
-// write sends what is left of an earlier line, and line. A line that has begun is as good as
-// sent: the other side cannot do without its end.
+// write sends what is left of an earlier line, and line. A line that has begun is as good as sent:
+// the other side cannot do without its end.
 func (c *Conn) write(line []byte, deadline time.Time) error {
 	if err := c.c.SetWriteDeadline(deadline); err != nil {
 		return err
@@ -70,8 +71,8 @@ func (c *Conn) write(line []byte, deadline time.Time) error {
 	return err
 }
 
-// Receive waits for the next message. The error is io.EOF when the other side
-// is gone, in the middle of a line too.
+// Receive waits for the next message. The error is io.EOF when the other side is gone, in the
+// middle of a line too.
 func (c *Conn) Receive() (Message, error) {
 	line, err := c.readLine()
 	if err != nil {

@@ -84,8 +84,8 @@ func TestConcurrentSendsDoNotMix(t *testing.T) {
 	all.Wait()
 }
 
-// The other side is stopped for a while: what was sent to it arrives whole and in order, what
-// was refused does not arrive.
+// The other side is stopped for a while: what was sent to it arrives whole and in order, what was
+// refused does not arrive.
 func TestSendGivesUpOnASideThatDoesNotRead(t *testing.T) {
 	a, b := pair(t)
 	c := NewConn(a)

@@ -1,6 +1,6 @@
-// Package control is the private channel between a pool's parent and one of
-// its workers: a socket pair that carries JSON lines and whose end is each
-// side's proof that the other is gone (the lifeline).
+// Package control is the private channel between a pool's parent and one of its workers: a socket
+// pair that carries JSON lines and whose end is each side's proof that the other is gone (the
+// lifeline).
 package control
 
 import "time"
@@ -19,8 +19,8 @@ const (
 // ExitUnclean is the exit status of a worker that drained and still had tasks running at the limit.
 const ExitUnclean = 3
 
-// EnvMarker is the one environment variable that makes a re-executed program a worker.
-// Its value is "VERSION SERVERNAME"; it is unset before main.
+// EnvMarker is the one environment variable that makes a re-executed program a worker. Its value is
+// "VERSION SERVERNAME"; it is unset before main.
 const EnvMarker = "TASKD_WORKER"
 
 // A Handover is the parent's first message.
@@ -49,8 +49,8 @@ type Settings struct {
 	MaxWorkerMemory                          int64
 }
 
-// A Kind names a message. The parent sends Handover first, then Accept, Drain, Cut;
-// a worker sends the others.
+// A Kind names a message. The parent sends Handover first, then Accept, Drain, Cut; a worker sends
+// the others.
 type Kind string
 
 const (

@@ -5,13 +5,13 @@ import (
 	"math"
 )
 
-// A Kind is what a value's first byte says that it is.
+// A Kind is the kind of a value, which its first byte determines.
 type Kind uint8
 
-// The kinds of values, and the two ways in which there is none.
+// The kinds of values, and two kinds of errors.
 const (
-	Reserved Kind = iota // the code 0xc1, which the format keeps
-	Cut                  // the bytes end inside the value
+	Reserved Kind = iota // the code 0xc1, which the format reserves
+	Cut                  // the bytes end within the value
 	Nil
 	Bool
 	Int // below 0
@@ -30,21 +30,21 @@ var kindNames = [...]string{
 
 func (k Kind) String() string { return kindNames[k] }
 
-// A Token is a value, or the head of an array or map.
+// A Token is a scalar value, or the head of an array or map.
 type Token struct {
 	Kind Kind
 	Bits uint64 // Bool: 0 or 1; Int, Uint: two's complement; Float: the bits of a float64
-	Len  int    // Array: elements; Map: pairs; Str, Bin, Ext: bytes of content, the last ones of the value
+	Len  int    // Array: elements; Map: pairs; Str, Bin, Ext: bytes of the content, which ends the value
 }
 
-// A shape says how the bytes behind a code are read.
+// A shape says how the bytes after a code are read.
 type shape struct {
 	kind  Kind
-	width uint8 // bytes of the number or length behind the code
-	fixed uint8 // Ext: content's bytes where the code fixes them
+	width uint8 // bytes of the number or length after the code
+	fixed uint8 // Ext: bytes of the content, if the code determines them
 }
 
-// shapes are those of the codes 0xc0 to 0xdf.
+// shapes are the shapes of the codes 0xc0 to 0xdf.
 var shapes = [32]shape{
 	{kind: Nil}, {kind: Reserved}, {kind: Bool}, {kind: Bool},
 	{kind: Bin, width: 1}, {kind: Bin, width: 2}, {kind: Bin, width: 4},
@@ -58,8 +58,8 @@ var shapes = [32]shape{
 	{kind: Map, width: 2}, {kind: Map, width: 4},
 }
 
-// Next reads the token at b[i:] and returns the index behind it. Where the bytes end before
-// the token does, it is of Kind Cut.
+// Next returns the token at b[i:] and the index after it. If the bytes end within the token, its
+// Kind is Cut.
 func Next(b []byte, i int) (t Token, next int) {
 	if uint(i) >= uint(len(b)) {
 		return Token{Kind: Cut}, i
@@ -99,7 +99,7 @@ func Next(b []byte, i int) (t Token, next int) {
 	case Str, Bin:
 		return content(b, s.kind, n, i)
 	case Ext:
-		// The byte in front of the content is the extension's type.
+		// The byte before the content is the type of the extension.
 		return content(b, Ext, n+uint64(s.fixed), i+1)
 	case Array, Map:
 		return Token{Kind: s.kind, Len: int(min(n, math.MaxInt/2))}, i
@@ -107,7 +107,7 @@ func Next(b []byte, i int) (t Token, next int) {
 	return Token{Kind: s.kind, Bits: n}, i
 }
 
-// content is the token of a value whose last n bytes begin at b[i].
+// content returns the token of a value whose content is the n bytes at b[i].
 func content(b []byte, k Kind, n uint64, i int) (Token, int) {
 	if i > len(b) || n > uint64(len(b)-i) {
 		return Token{Kind: Cut}, i
@@ -135,7 +135,7 @@ func signed(n uint64, width uint8) uint64 {
 	return uint64(int64(n<<shift) >> shift)
 }
 
-// Int64 returns the token's integer; ok is false when it is none or does not fit.
+// Int64 returns the integer of t; ok is false if t is not an integer or does not fit.
 func (t Token) Int64() (n int64, ok bool) {
 	return int64(t.Bits), t.Kind == Int || t.Kind == Uint && t.Bits <= math.MaxInt64
 }

@@ -1,21 +1,21 @@
 package raw
 
-// MaxDepth is how deep arrays and maps may lie in each other.
+// MaxDepth is how deep arrays and maps may nest.
 const MaxDepth = 64
 
-// A Fault is what Walk found wrong with a value.
+// A Fault is the reason why Walk rejects a value.
 type Fault uint8
 
 // The faults of a value.
 const (
 	Sound    Fault = iota
-	CutShort       // the bytes end inside it
-	TooMany        // it claims more elements than bytes are left
-	TooDeep        // it nests deeper than the limit
-	Unknown        // it holds the reserved code
+	CutShort       // the bytes end within the value
+	TooMany        // the value claims more elements than bytes are left
+	TooDeep        // the value nests deeper than the limit
+	Unknown        // the value contains the reserved code
 )
 
-// String says what the fault is of the value that has it.
+// String returns the fault as a predicate: "is cut short".
 func (f Fault) String() string {
 	switch f {
 	case Sound:
@@ -30,8 +30,8 @@ func (f Fault) String() string {
 	return "is reserved"
 }
 
-// Walk returns the index behind the value at b[i:], or the index of the fault in it.
-// At most depth arrays and maps may lie in each other; depth is at most MaxDepth.
+// Walk returns the index after the value at b[i:], or the index of the fault in it. Arrays and maps
+// may nest depth levels deep; depth is at most MaxDepth.
 func Walk(b []byte, i, depth int) (int, Fault) {
 	t, next := Next(b, i)
 	switch t.Kind {
@@ -47,10 +47,10 @@ func Walk(b []byte, i, depth int) (int, Fault) {
 
 // walkInside is Walk for an array or map.
 //
-// pending counts the values to come on all levels. Each takes a byte at least,
-// so that a claim that cannot be true is refused at its header.
+// pending counts the values to come on all levels. Each takes at least one byte, so an array or map
+// that claims more than the bytes that are left is rejected at its header.
 func walkInside(b []byte, i, depth int) (int, Fault) {
-	var open [MaxDepth]int // values to come on each level that waits for a deeper one
+	var open [MaxDepth]int // values to come on each outer level
 	level, here, pending := 0, 1, 1
 	for {
 		for here == 0 {

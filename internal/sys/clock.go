@@ -14,16 +14,15 @@ type clock struct {
 
 var monotonic = calibrate()
 
-// Now returns CLOCK_MONOTONIC in nanoseconds, with one base for all processes
-// of the host (CLOCK_UPTIME_RAW on macOS, which stops while the machine sleeps).
-// It costs far less than asking the kernel: Go's clock counts on from one
-// reading, and both are the same clock.
+// Now returns CLOCK_MONOTONIC in nanoseconds, with one base for all processes of the host
+// (CLOCK_UPTIME_RAW on macOS, which stops while the machine sleeps). It costs far less than asking
+// the kernel: Go's clock counts on from one reading, and both are the same clock.
 func Now() int64 {
 	return monotonic.ns + int64(time.Since(monotonic.at))
 }
 
-// calibrate keeps the tightest of a few readings, since a descheduling between
-// the two halves of one would stay in every later value.
+// calibrate keeps the tightest of a few readings, since a descheduling between the two halves of
+// one would stay in every later value.
 func calibrate() clock {
 	var best clock
 	tightest := time.Duration(1<<63 - 1)

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// control runs fn with the descriptor of a file or socket. Other than Fd it
-// leaves the blocking mode alone, which is shared by all holders of the
-// open file, in other processes too.
+// control runs fn with the descriptor of a file or socket. Other than Fd it leaves the blocking
+// mode alone, which is shared by all holders of the open file, in other processes too.
 func control(c syscall.Conn, fn func(fd int) error) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -22,9 +21,9 @@ func control(c syscall.Conn, fn func(fd int) error) error {
 	return errors.Join(err, inner)
 }
 
-// AdoptFiles is called in a re-executed worker before main: it sets
-// close-on-exec on descriptors 3 … 3+ours-1, and closes all above them that
-// were inherited, which are those without close-on-exec: Go opens its own with it.
+// AdoptFiles is called in a re-executed worker before main: it sets close-on-exec on descriptors 3
+// … 3+ours-1, and closes all above them that were inherited, which are those without close-on-exec:
+// Go opens its own with it.
 func AdoptFiles(ours int) {
 	entries, err := os.ReadDir(fdDir)
 	if err != nil {

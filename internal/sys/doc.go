@@ -1,3 +1,3 @@
-// Package sys holds what differs between Linux and macOS: sealed memory, peer
-// credentials, process handles, the monotonic clock, futexes, descriptors.
+// Package sys holds what differs between Linux and macOS: sealed memory, peer credentials, process
+// handles, the monotonic clock, futexes, descriptors.
 package sys

@@ -13,8 +13,8 @@ const (
 	futexWake = 1
 )
 
-// FutexWait sleeps while *addr == val, at most d (d <= 0: no limit). It may return
-// early for no reason. addr lies in shared memory; a read-only mapping suffices.
+// FutexWait sleeps while *addr == val, at most d (d <= 0: no limit). It may return early for no
+// reason. addr lies in shared memory; a read-only mapping suffices.
 func FutexWait(addr *uint32, val uint32, d time.Duration) {
 	var limit *unix.Timespec
 	if d > 0 {

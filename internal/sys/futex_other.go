@@ -9,8 +9,8 @@ import (
 
 const futexStep = time.Millisecond
 
-// FutexWait sleeps while *addr == val, at most d (d <= 0: no limit). There is no
-// public futex here, so it looks again every millisecond.
+// FutexWait sleeps while *addr == val, at most d (d <= 0: no limit). There is no public futex here,
+// so it looks again every millisecond.
 func FutexWait(addr *uint32, val uint32, d time.Duration) {
 	for slept := time.Duration(0); atomic.LoadUint32(addr) == val && (d <= 0 || slept < d); slept += futexStep {
 		time.Sleep(futexStep)

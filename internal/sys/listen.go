@@ -12,9 +12,9 @@ import (
 // maxBacklog is how many connections may wait to be accepted, if the system allows it.
 const maxBacklog = 4096
 
-// Listen binds a Unix stream socket. Its file has mode 0600 before it can be
-// seen, and the umask is left alone. The backlog is 4096 or what the system
-// allows; closing the listener does not unlink the file. It is an error when path exists.
+// Listen binds a Unix stream socket. Its file has mode 0600 before it can be seen, and the umask is
+// left alone. The backlog is 4096 or what the system allows; closing the listener does not unlink
+// the file. It is an error when path exists.
 func Listen(path string) (*net.UnixListener, error) {
 	var sa unix.RawSockaddrUnix
 	if longest := len(sa.Path) - 1; len(path) > longest {
@@ -28,8 +28,8 @@ func Listen(path string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// Relisten calls listen again on an inherited socket, so that Peer at the other
-// end names this process.
+// Relisten calls listen again on an inherited socket, so that Peer at the other end names this
+// process.
 func Relisten(l *net.UnixListener) error {
 	err := control(l, func(fd int) error { return unix.Listen(fd, backlog()) })
 	if err != nil {
@@ -38,8 +38,8 @@ func Relisten(l *net.UnixListener) error {
 	return nil
 }
 
-// listenerOf makes a listener of a bound and listening socket, which it takes over. If it fails, the
-// file is gone.
+// listenerOf makes a listener of a bound and listening socket, which it takes over. If it fails,
+// the file is gone.
 func listenerOf(fd int, path string) (*net.UnixListener, error) {
 	f := os.NewFile(uintptr(fd), path)
 	defer f.Close()

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listen binds under a temporary name, no longer than any socket's own, and
-// renames when the mode is set and connections can be taken.
+// listen binds under a temporary name, no longer than any socket's own, and renames when the mode
+// is set and connections can be taken.
 func listen(path string) (*net.UnixListener, error) {
 	if _, err := os.Lstat(path); err == nil {
 		return nil, os.NewSyscallError("bind", unix.EADDRINUSE)

@@ -32,8 +32,8 @@ func connPair(t *testing.T) (client, server *net.UnixConn) {
 	return client, server
 }
 
-// chmod after bind leaves a window, and umask is process-wide. Under umask 000
-// and 077 the mode is 0600 in the very first stat; parallel os.MkdirTemp is unaffected.
+// chmod after bind leaves a window, and umask is process-wide. Under umask 000 and 077 the mode is
+// 0600 in the very first stat; parallel os.MkdirTemp is unaffected.
 func TestModeIsPrivateInTheFirstStat_Row21(t *testing.T) {
 	for _, umask := range []int{0o000, 0o077} {
 		t.Run(fmt.Sprintf("umask %03o", umask), func(t *testing.T) {
@@ -72,8 +72,8 @@ func TestModeIsPrivateInTheFirstStat_Row21(t *testing.T) {
 	}
 }
 
-// Close unlinks, also twice, also for inherited descriptors: close the old
-// listener after the new bind, and the new path stays.
+// Close unlinks, also twice, also for inherited descriptors: close the old listener after the new
+// bind, and the new path stays.
 func TestClosingAListenerLeavesTheFile_Row12(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	old, err := Listen(path)
@@ -98,8 +98,8 @@ func TestIDOfNothing(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// A long TMPDIR gives "invalid argument" or a crash: it works, or the error
-// names path, length and limit.
+// A long TMPDIR gives "invalid argument" or a crash: it works, or the error names path, length and
+// limit.
 func TestLongPaths_Row18(t *testing.T) {
 	base, err := os.MkdirTemp("/tmp", "l")
 	require.NoError(t, err)

@@ -14,8 +14,8 @@ import (
 // ErrLocked is the error of a lock that is held already.
 var ErrLocked = errors.New("the lock is held")
 
-// TryLock takes the exclusive flock of the open file f, without waiting. Closing f releases the lock. The
-// error wraps ErrLocked if the lock is held through another open file.
+// TryLock takes the exclusive flock of the open file f, without waiting. Closing f releases the
+// lock. The error wraps ErrLocked if the lock is held through another open file.
 func TryLock(f *os.File) error {
 	err := control(f, func(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
 	if errors.Is(err, unix.EWOULDBLOCK) {
@@ -24,9 +24,10 @@ func TryLock(f *os.File) error {
 	return err
 }
 
-// Lock takes the flock of the file at path, without waiting, and writes this process's pid into the file. It
-// creates the file with mode 0600 if there is none. Closing f releases the lock. If another process holds
-// the lock, the error wraps ErrLocked, and holder is the pid of that process, or 0 if unknown.
+// Lock takes the flock of the file at path, without waiting, and writes this process's pid into the
+// file. It creates the file with mode 0600 if there is none. Closing f releases the lock. If
+// another process holds the lock, the error wraps ErrLocked, and holder is the pid of that process,
+// or 0 if unknown.
 func Lock(path string) (f *os.File, holder int, err error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)

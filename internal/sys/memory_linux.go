@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Memory makes size bytes of zeroed shared memory without a name in the file
-// system, sealed against resizing. Its descriptor is close-on-exec; name is for
-// diagnosis alone.
+// Memory makes size bytes of zeroed shared memory without a name in the file system, sealed against
+// resizing. Its descriptor is close-on-exec; name is for diagnosis alone.
 func Memory(name string, size int) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {

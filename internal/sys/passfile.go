@@ -32,9 +32,9 @@ func SendFile(c *net.UnixConn, msg []byte, f *os.File) error {
 	return nil
 }
 
-// RecvFile reads into buf what a SendFile sent, and its descriptor, close-on-exec.
-// A message without a descriptor is an error; descriptors beyond the first are
-// closed. At the end of the stream the error is io.EOF.
+// RecvFile reads into buf what a SendFile sent, and its descriptor, close-on-exec. A message
+// without a descriptor is an error; descriptors beyond the first are closed. At the end of the
+// stream the error is io.EOF.
 func RecvFile(c *net.UnixConn, buf []byte) (n int, f *os.File, err error) {
 	oob := make([]byte, unix.CmsgSpace(maxPassed*4))
 	n, oobn, _, _, err := c.ReadMsgUnix(buf, oob)

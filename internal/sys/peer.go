@@ -12,8 +12,8 @@ type Cred struct{ PID, UID int }
 // Trusted reports whether the process belongs to the user of this process or to root.
 func (c Cred) Trusted() bool { return c.UID == 0 || c.UID == os.Getuid() }
 
-// Peer returns the process at the other end of c: the one that connected or, for a client, the one that
-// last called listen.
+// Peer returns the process at the other end of c: the one that connected or, for a client, the one
+// that last called listen.
 func Peer(c *net.UnixConn) (Cred, error) {
 	var cred Cred
 	err := control(c, func(fd int) (err error) {

@@ -2,8 +2,8 @@ package sys
 
 import "golang.org/x/sys/unix"
 
-// BarrierRead says whether CloseRead is an exact barrier: later writes of the peer fail, and what it wrote
-// before can still be read.
+// BarrierRead says whether CloseRead is an exact barrier: later writes of the peer fail, and what
+// it wrote before can still be read.
 const BarrierRead = true
 
 func peerOf(fd int) (Cred, error) {

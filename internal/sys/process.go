@@ -17,9 +17,8 @@ type Spawn struct {
 	Files []*os.File // descriptors 0, 1, 2, 3 …; nil: closed
 }
 
-// A Process is a handle of a child that leads a process group of its own.
-// Signals go through the handle, never to a pid that may be another's by now.
-// Its methods are safe for concurrent use.
+// A Process is a handle of a child that leads a process group of its own. Signals go through the
+// handle, never to a pid that may be another's by now. Its methods are safe for concurrent use.
 type Process struct {
 	proc *os.Process
 	exit exitWatch
@@ -37,7 +36,8 @@ type ExitState struct {
 	CoreDump bool
 }
 
-// Start starts a process. An error (no more processes, no memory) leaves nothing behind and may be tried again.
+// Start starts a process. An error (no more processes, no memory) leaves nothing behind and may be
+// tried again.
 func Start(s Spawn) (*Process, error) {
 	if len(s.Argv) == 0 {
 		return nil, errors.New("start a process: Argv must not be empty")
@@ -69,8 +69,8 @@ func Start(s Spawn) (*Process, error) {
 	return &Process{proc: proc, exit: newExitWatch(pid, pidfd)}, nil
 }
 
-// numbers returns the descriptors of files. os.StartProcess would take them by
-// File.Fd, which makes a descriptor blocking, and with it a listener that other processes share.
+// numbers returns the descriptors of files. os.StartProcess would take them by File.Fd, which makes
+// a descriptor blocking, and with it a listener that other processes share.
 func numbers(files []*os.File) ([]uintptr, error) {
 	fds := make([]uintptr, len(files))
 	for i, f := range files {
@@ -110,9 +110,8 @@ func (p *Process) KillGroup() {
 // Exited waits until the process has ended, without reaping it. On Linux no thread waits.
 func (p *Process) Exited() { p.exit.wait() }
 
-// Reap waits for the end, kills what is left of the process group, and reaps.
-// ok is false where someone else reaped the process: how it ended is unknown
-// then. Later calls return the same.
+// Reap waits for the end, kills what is left of the process group, and reaps. ok is false where
+// someone else reaped the process: how it ended is unknown then. Later calls return the same.
 func (p *Process) Reap() (state ExitState, ok bool) {
 	p.exit.wait()
 	p.mu.Lock()

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// executable returns a path that executes s.Exe itself. Its descriptor is
-// duplicated above all numbers that the fork gives to s.Files on its way to 0, 1, 2 …
+// executable returns a path that executes s.Exe itself. Its descriptor is duplicated above all
+// numbers that the fork gives to s.Files on its way to 0, 1, 2 …
 func executable(s Spawn) (path string, release func(), err error) {
 	above := len(s.Files)
 	for _, f := range s.Files {
@@ -91,9 +91,8 @@ func waitNoReap(idType, id, flags int) bool {
 // pidfdSignalProcessGroup makes pidfd_send_signal address the group (Linux 6.9).
 const pidfdSignalProcessGroup = 1 << 2
 
-// killGroup addresses the group through the pidfd, which cannot mean another
-// one. Older kernels have the number alone, and it is ours only while the
-// process is our child and unreaped.
+// killGroup addresses the group through the pidfd, which cannot mean another one. Older kernels
+// have the number alone, and it is ours only while the process is our child and unreaped.
 func (w exitWatch) killGroup() {
 	err := error(unix.ENOSYS)
 	if w.pidfd != nil {

@@ -89,8 +89,8 @@ func TestHowAProcessEnds(t *testing.T) {
 	}
 }
 
-// A reused pid and an unrelated process is killed: signals only through the
-// held process handle; a reaped pid is never signalled again.
+// A reused pid and an unrelated process is killed: signals only through the held process handle; a
+// reaped pid is never signalled again.
 func TestNoSignalAfterTheReap_Row39(t *testing.T) {
 	p := startHelper(t, "exit", nil)
 	within(t, "the exit", async(p.Exited))
@@ -267,8 +267,8 @@ func TestAdoptFilesKeepsOursOnly(t *testing.T) {
 	}
 }
 
-// A listener that is handed to a child stays as it is: were it blocking, a
-// deadline would not end an accept, here and in every process that shares it.
+// A listener that is handed to a child stays as it is: were it blocking, a deadline would not end
+// an accept, here and in every process that shares it.
 func TestStartLeavesListenersNonBlocking(t *testing.T) {
 	l, err := Listen(filepath.Join(t.TempDir(), "s"))
 	require.NoError(t, err)

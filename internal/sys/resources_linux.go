@@ -61,9 +61,9 @@ type cgroup struct {
 	limitFile, oomKillFile string
 }
 
-// memoryGroup reads /proc/self/cgroup. A v1 memory controller is asked first:
-// where there is one, v2 has no memory files. In a container the path may be
-// the host's; then the mount itself is the group.
+// memoryGroup reads /proc/self/cgroup. A v1 memory controller is asked first: where there is one,
+// v2 has no memory files. In a container the path may be the host's; then the mount itself is the
+// group.
 func memoryGroup(root fs.FS) (cgroup, bool) {
 	text, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WatchGone returns a channel that gets a name whenever that file of dir was
-// removed or renamed away; all names when dir itself goes. It costs nothing
-// while nothing happens. stop ends it and waits for its end; the channel is never closed.
+// WatchGone returns a channel that gets a name whenever that file of dir was removed or renamed
+// away; all names when dir itself goes. It costs nothing while nothing happens. stop ends it and
+// waits for its end; the channel is never closed.
 func WatchGone(dir string, names []string) (gone <-chan string, stop func(), err error) {
 	q, err := newDirQueue(dir)
 	if err != nil {

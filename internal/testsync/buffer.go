@@ -31,8 +31,8 @@ func (b *Buffer) Reset() {
 	b.b.Reset()
 }
 
-// Tail returns the last lines of the buffer, at most 40 of at most 300 bytes each, for the message of
-// a failed test.
+// Tail returns the last lines of the buffer, at most 40 of at most 300 bytes each, for the message
+// of a failed test.
 func (b *Buffer) Tail() string {
 	const most, width = 40, 300
 	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")

@@ -1,4 +1,5 @@
-// Package testsync lets tests wait for tasks in other goroutines and processes. Only tests import it.
+// Package testsync lets tests wait for tasks in other goroutines and processes. Only tests import
+// it.
 package testsync
 
 import (
@@ -14,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// WaitLimit bounds each wait for an event that is certain to come. It tells "never" from "late", also
-// on a machine with much else to do.
+// WaitLimit bounds each wait for an event that is certain to come. It tells "never" from "late",
+// also on a machine with much else to do.
 const WaitLimit = time.Minute
 
 // A Rendezvous holds tasks, which may run in other processes, until a test releases them. A task

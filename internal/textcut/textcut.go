@@ -3,8 +3,8 @@ package textcut
 
 import "unicode/utf8"
 
-// To returns the longest prefix of s that has at most limit bytes and ends between two characters. A
-// negative limit counts as 0. Invalid UTF-8 in s may be cut anywhere.
+// To returns the longest prefix of s that has at most limit bytes and ends between two characters.
+// A negative limit counts as 0. Invalid UTF-8 in s may be cut anywhere.
 func To(s string, limit int) string {
 	if len(s) <= limit {
 		return s

@@ -19,7 +19,8 @@ type Flags struct {
 	CPUProfile string
 }
 
-// ParseFlags defines the flags beside those that the program has defined, and reads the command line.
+// ParseFlags defines the flags beside those that the program has defined, and reads the command
+// line.
 func ParseFlags() Flags {
 	var f Flags
 	seconds := 0.5

@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// ProcessorTime is what this process and its children use while f runs; not
-// measured where the kernel does not tell. Only those that f keeps busy matter:
-// processes of other contenders sleep.
+// ProcessorTime is what this process and its children use while f runs; not measured where the
+// kernel does not tell. Only those that f keeps busy matter: processes of other contenders sleep.
 func ProcessorTime(f func()) (seconds float64) {
 	before, err := childrenTime()
 	if err != nil {
@@ -38,8 +37,7 @@ func ownTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// childrenTime asks the scheduler, whose count is finer than that of the
-// processes' own times.
+// childrenTime asks the scheduler, whose count is finer than that of the processes' own times.
 func childrenTime() (time.Duration, error) {
 	files, err := filepath.Glob("/proc/self/task/*/children")
 	if err != nil || len(files) == 0 {

@@ -61,8 +61,8 @@ func (r Results) Spread(contender string, c Case, f Figure) float64 {
 	return (Quantile(xs, 0.75) - Quantile(xs, 0.25)) / 2 / Quantile(xs, 0.5)
 }
 
-// Ratio is the median of the ratios within each round, so that what the machine
-// did in the meantime counts for both alike.
+// Ratio is the median of the ratios within each round, so that what the machine did in the meantime
+// counts for both alike.
 func (r Results) Ratio(contender, other string, c Case, f Figure) float64 {
 	a, b := r.figures(contender, c, f), r.figures(other, c, f)
 	if len(a) != len(b) {

@@ -18,8 +18,8 @@ type Sample struct {
 	Allocs   float64 // in this process, for each task
 }
 
-// Calls makes the call that caller number i repeats; a nil call: the contender has none of that kind. Calls of
-// different callers run at the same time.
+// Calls makes the call that caller number i repeats; a nil call: the contender has none of that
+// kind. Calls of different callers run at the same time.
 type Calls func(i int, c Case, payload []byte) (call func() error, err error)
 
 // warmUp is the part of a turn that goes before its measuring.
@@ -80,8 +80,8 @@ type caller struct {
 	latency *hdrhistogram.Histogram
 }
 
-// Latencies are counted to two digits in a histogram for each caller: keeping
-// every one would make the heap grow, and a larger heap is collected less often.
+// Latencies are counted to two digits in a histogram for each caller: keeping every one would make
+// the heap grow, and a larger heap is collected less often.
 const (
 	latencyUnit = 100 * time.Nanosecond
 	maxLatency  = 10 * time.Second

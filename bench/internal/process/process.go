@@ -12,15 +12,15 @@ import (
 // envServe names the contender that a re-executed copy of this program serves.
 const envServe = "BENCH_SERVE"
 
-// Descriptors of a re-executed copy. The lifeline ends when this program does,
-// and the copy with it.
+// Descriptors of a re-executed copy. The lifeline ends when this program does, and the copy with
+// it.
 const (
 	fdLifeline = 3
 	fdListener = 4
 )
 
-// Command returns the command that serves the contender, and what ends it. Its first extra file is to be closed when it
-// has started.
+// Command returns the command that serves the contender, and what ends it. Its first extra file is
+// to be closed when it has started.
 func Command(contender string, more ...*os.File) (*exec.Cmd, io.Closer, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -86,8 +86,8 @@ func (p *Process) Stop() {
 	os.RemoveAll(p.dir)
 }
 
-// Served returns the contender that this process was started to serve, if it was. It then ends with the program that
-// started it.
+// Served returns the contender that this process was started to serve, if it was. It then ends with
+// the program that started it.
 func Served() (contender string, ok bool) {
 	contender, ok = os.LookupEnv(envServe)
 	if !ok {
