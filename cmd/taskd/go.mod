@@ -7,9 +7,7 @@ require (
 	github.com/spf13/pflag v1.0.10
 	github.com/stretchr/testify v1.12.1
 	github.com/taskd-go/task v0.0.0
-	github.com/taskd-go/task/queue/sqlqueue/migrate v0.0.0
-	github.com/taskd-go/task/queue/sqlqueue/mysql v0.0.0
-	github.com/taskd-go/task/queue/sqlqueue/postgres v0.0.0
+	github.com/taskd-go/task/queue/open v0.0.0
 	github.com/taskd-go/task/queue/sqlqueue/sqlite v0.0.0
 	golang.org/x/term v0.48.0
 )
@@ -33,6 +31,9 @@ require (
 	github.com/pressly/goose/v3 v3.30.1 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/sethvargo/go-retry v0.5.0 // indirect
+	github.com/taskd-go/task/queue/sqlqueue/migrate v0.0.0 // indirect
+	github.com/taskd-go/task/queue/sqlqueue/mysql v0.0.0 // indirect
+	github.com/taskd-go/task/queue/sqlqueue/postgres v0.0.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	golang.org/x/sync v0.25.0 // indirect
 	golang.org/x/text v0.44.0 // indirect
