@@ -6,58 +6,59 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	fixture "github.com/taskd-go/task/internal/queuefixture"
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
 )
 
 var orders = []behaviour{
-	{"priority, then due time, then id", func(s *stage) {
-		s.push(envelope("plain", "normal later"), queue.Delay(2*time.Second))
-		s.push(envelope("plain", "normal 1"))
-		s.push(envelope("plain", "low"), queue.Priority(0))
-		s.push(envelope("plain", "urgent"), queue.Priority(3))
-		s.push(envelope("plain", "normal 2"))
-		s.push(envelope("plain", "high"), queue.Priority(2))
-		s.push(envelope("plain", "urgent, but not due"), queue.Priority(3), queue.Delay(time.Hour))
-		s.at(3)
-		r := newRecord()
-		s.drain(s.worker(s.q, []job.Handler{r.handler()}, queue.Concurrency(1)))
-		assert.Equal(s, []string{"urgent", "high", "normal 1", "normal 2", "normal later", "low"}, r.take())
+	{"priority, then due time, then id", func(s *fixture.Fixture) {
+		s.Push(fixture.Envelope("plain", "normal later"), queue.Delay(2*time.Second))
+		s.Push(fixture.Envelope("plain", "normal 1"))
+		s.Push(fixture.Envelope("plain", "low"), queue.Priority(0))
+		s.Push(fixture.Envelope("plain", "urgent"), queue.Priority(3))
+		s.Push(fixture.Envelope("plain", "normal 2"))
+		s.Push(fixture.Envelope("plain", "high"), queue.Priority(2))
+		s.Push(fixture.Envelope("plain", "urgent, but not due"), queue.Priority(3), queue.Delay(time.Hour))
+		s.At(3)
+		r := fixture.NewRecord()
+		s.Drain(s.Worker(s.Q, []job.Handler{r.Handler()}, queue.Concurrency(1)))
+		assert.Equal(s, []string{"urgent", "high", "normal 1", "normal 2", "normal later", "low"}, r.Take())
 	}},
-	{"a worker takes from its queues only, the first one first", func(s *stage) {
+	{"a worker takes from its queues only, the first one first", func(s *fixture.Fixture) {
 		for _, q := range []string{"low", "default", "critical", "other"} {
-			s.push(envelope("plain", q+" 1"), queue.On(q))
-			s.push(envelope("plain", q+" 2"), queue.On(q))
+			s.Push(fixture.Envelope("plain", q+" 1"), queue.On(q))
+			s.Push(fixture.Envelope("plain", q+" 2"), queue.On(q))
 		}
-		r := newRecord()
-		s.drain(s.worker(s.q, []job.Handler{r.handler()}, queue.Concurrency(1), queue.Queues("critical, default,low")))
-		assert.Equal(s, []string{"critical 1", "critical 2", "default 1", "default 2", "low 1", "low 2"}, r.take())
-		assert.EqualValues(s, 2, s.counts("other").Ready)
+		r := fixture.NewRecord()
+		s.Drain(s.Worker(s.Q, []job.Handler{r.Handler()}, queue.Concurrency(1), queue.Queues("critical, default,low")))
+		assert.Equal(s, []string{"critical 1", "critical 2", "default 1", "default 2", "low 1", "low 2"}, r.Take())
+		assert.EqualValues(s, 2, s.Counts("other").Ready)
 	}},
-	{"a batch that is taken at once keeps the order", func(s *stage) {
+	{"a batch that is taken at once keeps the order", func(s *fixture.Fixture) {
 		var want []string
 		for i := range 20 {
 			name := string(rune('a' + i))
 			want = append(want, name)
-			s.push(envelope("plain", name))
+			s.Push(fixture.Envelope("plain", name))
 		}
-		r := newRecord()
-		n, err := s.worker(s.q, []job.Handler{r.handler()}, queue.Concurrency(7)).WorkUntilEmpty(s.Context(), 5)
+		r := fixture.NewRecord()
+		n, err := s.Worker(s.Q, []job.Handler{r.Handler()}, queue.Concurrency(7)).WorkUntilEmpty(s.Context(), 5)
 		require.NoError(s, err)
 		assert.Equal(s, 5, n)
-		assert.ElementsMatch(s, want[:5], r.take())
-		assert.EqualValues(s, 15, s.counts("").Ready, "no more are taken than may be")
+		assert.ElementsMatch(s, want[:5], r.Take())
+		assert.EqualValues(s, 15, s.Counts("").Ready, "no more are taken than may be")
 	}},
-	{"weights share, and starve none", func(s *stage) {
+	{"weights share, and starve none", func(s *fixture.Fixture) {
 		for range 200 {
-			s.push(envelope("plain", "a"), queue.On("a"))
-			s.push(envelope("plain", "b"), queue.On("b"))
+			s.Push(fixture.Envelope("plain", "a"), queue.On("a"))
+			s.Push(fixture.Envelope("plain", "b"), queue.On("b"))
 		}
-		r := newRecord()
-		_, err := s.worker(s.q, []job.Handler{r.handler()}, queue.Concurrency(1), queue.Queues("a:3,b:1")).WorkUntilEmpty(s.Context(), 120)
+		r := fixture.NewRecord()
+		_, err := s.Worker(s.Q, []job.Handler{r.Handler()}, queue.Concurrency(1), queue.Queues("a:3,b:1")).WorkUntilEmpty(s.Context(), 120)
 		require.NoError(s, err)
 		b := 0
-		for _, name := range r.take() {
+		for _, name := range r.Take() {
 			if name == "b" {
 				b++
 			}
@@ -65,9 +66,9 @@ var orders = []behaviour{
 		assert.Greater(s, b, 10, "a quarter of 120 is 30")
 		assert.Less(s, b, 60)
 	}},
-	{"wrong queues are an error of the worker", func(s *stage) {
+	{"wrong queues are an error of the worker", func(s *fixture.Fixture) {
 		for _, spec := range []string{"", "a,,b", "a:0", "a:x", "a,a", "a:-1"} {
-			_, err := s.worker(s.q, nil, queue.Queues(spec)).ProcessOne(s.Context())
+			_, err := s.Worker(s.Q, nil, queue.Queues(spec)).ProcessOne(s.Context())
 			var config *queue.ConfigError
 			assert.ErrorAs(s, err, &config, spec)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	fixture "github.com/taskd-go/task/internal/queuefixture"
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
 )
@@ -44,7 +44,7 @@ type workerVectors struct {
 }
 
 // playWorkerRules is what the vectors say about a worker around the pipeline, but for noOperation.
-func playWorkerRules(s *stage) {
+func playWorkerRules(s *fixture.Fixture) {
 	for part := range vector[map[string]json.RawMessage](s, "queuety_worker") {
 		if !slices.Contains(played, part) {
 			require.NotEmpty(s, noOperation[part], "the suite has no test for the part %s", part)
@@ -53,15 +53,15 @@ func playWorkerRules(s *stage) {
 	v := vector[workerVectors](s, "queuety_worker")
 	playWaits(s, v)
 	s.Run("priorities", func(t *testing.T) {
-		s := s.sub(t)
+		s := s.Sub(t)
 		levels := v.ClaimOrder.Priorities
 		require.Equal(s, map[string]int{"low": 0, "normal": 1, "high": 2, "urgent": 3}, levels)
 		for name, level := range levels {
-			s.push(envelope("plain", name), queue.Priority(level))
+			s.Push(fixture.Envelope("plain", name), queue.Priority(level))
 		}
-		r := newRecord()
-		s.drain(s.worker(s.q, []job.Handler{r.handler()}, queue.Concurrency(1)))
-		assert.Equal(s, []string{"urgent", "high", "normal", "low"}, r.take())
+		r := fixture.NewRecord()
+		s.Drain(s.Worker(s.Q, []job.Handler{r.Handler()}, queue.Concurrency(1)))
+		assert.Equal(s, []string{"urgent", "high", "normal", "low"}, r.Take())
 	})
 	for _, raw := range v.ClaimOrder.Cases {
 		playClaimOrder(s, raw, v.ClaimOrder.Priorities)
@@ -69,15 +69,15 @@ func playWorkerRules(s *stage) {
 	for _, c := range v.Attempts.Cases {
 		s.Run(c.Event, func(t *testing.T) {
 			require.NotNil(t, attemptsTold[c.Event], "the suite has no test for this case")
-			attemptsTold[c.Event](s.sub(t))
+			attemptsTold[c.Event](s.Sub(t))
 		})
 	}
 	for _, c := range v.Unique.Cases {
 		s.Run(c.Name, func(t *testing.T) {
-			s := s.sub(t)
+			s := s.Sub(t)
 			require.NotNil(s, uniqueTold[c.Name], "the suite has no test for this case")
 			push := func(jobType, key string) string {
-				return s.push(envelope(jobType, "a"), queue.Unique(key, queue.TakenExisting))
+				return s.Push(fixture.Envelope(jobType, "a"), queue.Unique(key, queue.TakenExisting))
 			}
 			uniqueTold[c.Name](s, push("plain", "k"), push)
 		})
@@ -85,15 +85,15 @@ func playWorkerRules(s *stage) {
 	for _, c := range v.Sync.Cases {
 		s.Run("sync "+c.Name, func(t *testing.T) {
 			require.NotNil(t, syncTold[c.Name], "the suite has no test for this case")
-			reg, err := job.NewRegistry(scriptedHandlers...)
+			reg, err := job.NewRegistry(fixture.ScriptedHandlers...)
 			require.NoError(t, err)
-			syncTold[c.Name](s.sub(t), queue.NewSync(reg, queue.Logger(quiet)))
+			syncTold[c.Name](s.Sub(t), queue.NewSync(reg, queue.Logger(fixture.Quiet)))
 		})
 	}
 }
 
 // playWaits is the strategies of waiting, written as the Backoff method of a job that fails and fails.
-func playWaits(s *stage, v workerVectors) {
+func playWaits(s *fixture.Fixture, v workerVectors) {
 	exponential := job.RetryPolicy{MaxAttempts: job.Unlimited, BaseDelay: time.Minute, MaxDelay: time.Hour, Multiplier: 2}
 	waits := map[string]func(n int) time.Duration{
 		"fixed":       func(int) time.Duration { return time.Minute },
@@ -118,183 +118,186 @@ func playWaits(s *stage, v workerVectors) {
 	}
 	for strategy, cases := range want {
 		s.Run("backoff "+strategy, func(t *testing.T) {
-			s := s.sub(t)
+			s := s.Sub(t)
 			require.NotNil(s, waits[strategy], "the suite has no test for this strategy")
-			sc := newScript(s, &script{tries: job.Unlimited, handle: fails, backoff: waits[strategy]})
-			id := s.pushJob(sc.job("A"))
-			w := s.worker(s.q, scriptedHandlers)
+			sc := fixture.NewScript(s, &fixture.Script{Times: job.Unlimited, Do: fixture.Fails, Wait: waits[strategy]})
+			id := s.PushJob(sc.Job("A"))
+			w := s.Worker(s.Q, fixture.ScriptedHandlers)
 			seen := 0
 			for n := 1; seen < len(cases); n++ {
-				require.Equal(s, 1, s.drain(w))
-				due := s.inspect(id).Job.AvailableAt.UnixMilli() - s.now
+				require.Equal(s, 1, s.Drain(w))
+				due := s.Inspect(id).Job.AvailableAt.UnixMilli() - s.Now
 				if expect, ok := cases[n]; ok {
 					assert.EqualValues(s, expect*1000, due, "after attempt %d", n)
 					seen++
 				}
-				s.advance(time.Duration(due) * time.Millisecond)
+				s.Advance(time.Duration(due) * time.Millisecond)
 			}
 		})
 	}
 }
 
-var attemptsTold = map[string]func(s *stage){
-	"claim": func(s *stage) {
-		sc := newScript(s, &script{handle: held})
-		id := s.pushJob(sc.job("A"))
-		p := s.puppet()
-		p.claim()
-		info := s.inspect(id).Job
+var attemptsTold = map[string]func(s *fixture.Fixture){
+	"claim": func(s *fixture.Fixture) {
+		sc := fixture.NewScript(s, &fixture.Script{Do: fixture.Held})
+		id := s.PushJob(sc.Job("A"))
+		p := s.Stepped()
+		p.Claim()
+		info := s.Inspect(id).Job
 		assert.Equal(s, []any{"reserved", 1}, []any{info.State, info.Attempts})
-		assert.Equal(s, s.now, info.ReservedAt.UnixMilli())
-		assert.Equal(s, s.now+300_000, info.LeaseUntil.UnixMilli())
-		p.end(nil)
+		assert.Equal(s, s.Now, info.ReservedAt.UnixMilli())
+		assert.Equal(s, s.Now+300_000, info.LeaseUntil.UnixMilli())
+		p.End(nil)
 	},
-	"unclaim": func(s *stage) {
-		id := s.push(envelope("plain", "a"))
+	"unclaim": func(s *fixture.Fixture) {
+		id := s.Push(fixture.Envelope("plain", "a"))
 		for range 2 {
-			_, err := s.worker(s.q, always(job.Defer(0))).ProcessOne(s.Context())
+			_, err := s.Worker(s.Q, fixture.Always(job.Defer(0))).ProcessOne(s.Context())
 			require.NoError(s, err)
-			info := s.inspect(id).Job
+			info := s.Inspect(id).Job
 			assert.Equal(s, []any{"ready", 0, true}, []any{info.State, info.Attempts, info.ReservedAt.IsZero()})
 		}
 	},
-	"release": func(s *stage) {
-		id := s.push(envelope("plain", "a"))
-		_, err := s.worker(s.q, always(job.RetryAfter(errors.New("no"), 0))).ProcessOne(s.Context())
+	"release": func(s *fixture.Fixture) {
+		id := s.Push(fixture.Envelope("plain", "a"))
+		_, err := s.Worker(s.Q, fixture.Always(job.RetryAfter(errors.New("no"), 0))).ProcessOne(s.Context())
 		require.NoError(s, err)
-		info := s.inspect(id).Job
+		info := s.Inspect(id).Job
 		assert.Equal(s, []any{"ready", 1, true}, []any{info.State, info.Attempts, info.ReservedAt.IsZero()})
 	},
-	"failure with attempts < max": func(s *stage) {
-		id := s.push(envelope("plain", "a"), queue.Tries(2), queue.Backoff(time.Minute))
-		s.drain(s.worker(s.q, always(job.Retry(errors.New("no")))))
-		info := s.inspect(id).Job
+	"failure with attempts < max": func(s *fixture.Fixture) {
+		id := s.Push(fixture.Envelope("plain", "a"), queue.Tries(2), queue.Backoff(time.Minute))
+		s.Drain(s.Worker(s.Q, fixture.Always(job.Retry(errors.New("no")))))
+		info := s.Inspect(id).Job
 		assert.Equal(s, "delayed", info.State)
-		assert.Equal(s, s.now+60_000, info.AvailableAt.UnixMilli())
+		assert.Equal(s, s.Now+60_000, info.AvailableAt.UnixMilli())
 	},
-	"failure with attempts >= max": func(s *stage) {
-		sc := newScript(s, &script{tries: 1, handle: fails, onFail: func(context.Context, error) { panic("hook") }})
-		s.pushJob(sc.job("A"))
-		s.drain(s.worker(s.q, scriptedHandlers))
-		s.mustBeEmpty()
-		assert.Len(s, s.failed(), 1)
-		assert.Len(s, sc.failures(), 1)
+	"failure with attempts >= max": func(s *fixture.Fixture) {
+		sc := fixture.NewScript(s, &fixture.Script{Times: 1, Do: fixture.Fails, OnFail: func(context.Context, error) { panic("hook") }})
+		s.PushJob(sc.Job("A"))
+		s.Drain(s.Worker(s.Q, fixture.ScriptedHandlers))
+		s.MustBeEmpty()
+		assert.Len(s, s.DeadLetters(), 1)
+		assert.Len(s, sc.Failures(), 1)
 	},
-	"stale > 600 s, attempts >= max": func(s *stage) {
-		s.push(envelope("plain", "a"), queue.Tries(1))
-		s.db.must(s, fmt.Sprintf("UPDATE %s SET reserved_token = 'gone.1', reserved_at = %d, lease_until = %d, attempts = 1", s.table("jobs"), s.now, s.now))
-		s.at(601)
-		assert.Zero(s, s.drain(s.worker(s.q, always(job.Success()))))
-		require.Len(s, s.failed(), 1)
-		assert.Equal(s, job.ReasonExhausted, s.failed()[0].Reason)
-		assert.Contains(s, s.failed()[0].Error, "lease lapsed", "which is this package's word for stale")
+	"stale > 600 s, attempts >= max": func(s *fixture.Fixture) {
+		sc := fixture.NewScript(s, &fixture.Script{Times: 1, Do: fixture.Held})
+		s.PushJob(sc.Job("A"))
+		p := s.Stepped()
+		require.Equal(s, "A", p.Claim())
+		p.Leave()
+		s.At(601)
+		assert.Zero(s, s.Drain(s.Worker(s.Q, fixture.Always(job.Success()))))
+		require.Len(s, s.DeadLetters(), 1)
+		assert.Equal(s, job.ReasonExhausted, s.DeadLetters()[0].Reason)
+		assert.Contains(s, s.DeadLetters()[0].Error, "lease lapsed", "which is this package's word for stale")
 	},
-	"stale check on a recent job": func(s *stage) {
-		sc := newScript(s, &script{handle: held})
-		id := s.pushJob(sc.job("A"))
-		p := s.puppet()
-		p.claim()
-		before := s.inspect(id).Job
-		s.at(299)
-		assert.Zero(s, s.drain(s.worker(s.q, scriptedHandlers)))
-		assert.Equal(s, before, s.inspect(id).Job)
-		p.end(nil)
+	"stale check on a recent job": func(s *fixture.Fixture) {
+		sc := fixture.NewScript(s, &fixture.Script{Do: fixture.Held})
+		id := s.PushJob(sc.Job("A"))
+		p := s.Stepped()
+		p.Claim()
+		before := s.Inspect(id).Job
+		s.At(299)
+		assert.Zero(s, s.Drain(s.Worker(s.Q, fixture.ScriptedHandlers)))
+		assert.Equal(s, before, s.Inspect(id).Job)
+		p.End(nil)
 	},
-	"retry of a buried job with max 1": func(s *stage) {
-		s.push(envelope("plain", "a"), queue.Tries(1))
-		w := s.worker(s.q, always(job.Retry(errors.New("no"))))
+	"retry of a buried job with max 1": func(s *fixture.Fixture) {
+		s.Push(fixture.Envelope("plain", "a"), queue.Tries(1))
+		w := s.Worker(s.Q, fixture.Always(job.Retry(errors.New("no"))))
 		for range 2 {
-			assert.Equal(s, 1, s.drain(w))
-			require.Len(s, s.failed(), 1)
-			assert.Equal(s, 1, s.failed()[0].Attempts, "a fresh budget")
-			require.NoError(s, s.q.Retry(s.Context(), s.failed()[0].ID))
+			assert.Equal(s, 1, s.Drain(w))
+			require.Len(s, s.DeadLetters(), 1)
+			assert.Equal(s, 1, s.DeadLetters()[0].Attempts, "a fresh budget")
+			require.NoError(s, s.Q.Retry(s.Context(), s.DeadLetters()[0].ID))
 		}
 	},
-	"retry of a completed job": func(s *stage) {
-		id := s.push(envelope("plain", "a"))
-		s.drain(s.worker(s.q, always(job.Success())))
-		require.ErrorIs(s, s.q.Retry(s.Context(), id), queue.ErrNotFound, "it left nothing to retry")
-		s.mustBeEmpty()
+	"retry of a completed job": func(s *fixture.Fixture) {
+		id := s.Push(fixture.Envelope("plain", "a"))
+		s.Drain(s.Worker(s.Q, fixture.Always(job.Success())))
+		require.ErrorIs(s, s.Q.Retry(s.Context(), id), queue.ErrNotFound, "it left nothing to retry")
+		s.MustBeEmpty()
 	},
-	"complete/retry/bury by a worker that lost the job": func(s *stage) {
+	"complete/retry/bury by a worker that lost the job": func(s *fixture.Fixture) {
 		for _, answer := range []error{nil, errors.New("no"), job.Permanent(errors.New("never"))} {
-			sc := newScript(s, &script{handle: held})
-			s.pushJob(sc.job("A"))
-			late, owner := s.puppet(), s.puppet()
-			require.Equal(s, "A", late.claim())
-			s.advance(301 * time.Second)
-			require.Equal(s, "A", owner.claim())
-			owner.end(nil)
-			late.end(answer)
-			assert.Equal(s, job.ReasonLeaseLost, late.event(job.EventUnsettled).Reason)
-			s.mustBeEmpty()
-			assert.Empty(s, s.failed())
+			sc := fixture.NewScript(s, &fixture.Script{Do: fixture.Held})
+			s.PushJob(sc.Job("A"))
+			late, owner := s.Stepped(), s.Stepped()
+			require.Equal(s, "A", late.Claim())
+			s.Advance(301 * time.Second)
+			require.Equal(s, "A", owner.Claim())
+			owner.End(nil)
+			late.End(answer)
+			assert.Equal(s, job.ReasonLeaseLost, late.Event(job.EventUnsettled).Reason)
+			s.MustBeEmpty()
+			assert.Empty(s, s.DeadLetters())
 		}
 	},
-	"middleware skips the job": func(s *stage) {
+	"middleware skips the job": func(s *fixture.Fixture) {
 		skip := func(job.HandleFunc) job.HandleFunc {
 			return func(context.Context, job.Envelope) job.Result { return job.Skip("held") }
 		}
-		sc := newScript(s, &script{layers: []job.Middleware{skip}})
-		s.pushJob(sc.job("A"))
-		assert.Equal(s, 1, s.drain(s.worker(s.q, scriptedHandlers)))
-		assert.Empty(s, sc.ran())
-		s.mustBeEmpty()
-		assert.Empty(s, s.failed())
+		sc := fixture.NewScript(s, &fixture.Script{Layers: []job.Middleware{skip}})
+		s.PushJob(sc.Job("A"))
+		assert.Equal(s, 1, s.Drain(s.Worker(s.Q, fixture.ScriptedHandlers)))
+		assert.Empty(s, sc.Ran())
+		s.MustBeEmpty()
+		assert.Empty(s, s.DeadLetters())
 	},
 }
 
-var uniqueTold = map[string]func(s *stage, first string, push func(jobType, key string) string){
-	"same_handler_and_payload_pending": func(s *stage, first string, push func(jobType, key string) string) {
+var uniqueTold = map[string]func(s *fixture.Fixture, first string, push func(jobType, key string) string){
+	"same_handler_and_payload_pending": func(s *fixture.Fixture, first string, push func(jobType, key string) string) {
 		assert.Equal(s, first, push("plain", "k"))
 	},
-	"same_while_processing": func(s *stage, first string, push func(jobType, key string) string) {
+	"same_while_processing": func(s *fixture.Fixture, first string, push func(jobType, key string) string) {
 		var second string
-		s.drain(s.worker(s.q, answers(func(context.Context, job.Envelope) job.Result {
+		s.Drain(s.Worker(s.Q, fixture.Answers(func(context.Context, job.Envelope) job.Result {
 			second = push("plain", "k")
 			return job.Success()
 		})))
 		assert.Equal(s, first, second)
 	},
-	"after_completion": func(s *stage, first string, push func(jobType, key string) string) {
-		s.drain(s.worker(s.q, always(job.Success())))
+	"after_completion": func(s *fixture.Fixture, first string, push func(jobType, key string) string) {
+		s.Drain(s.Worker(s.Q, fixture.Always(job.Success())))
 		assert.NotEqual(s, first, push("plain", "k"))
 	},
-	"other_payload": func(s *stage, first string, push func(jobType, key string) string) {
+	"other_payload": func(s *fixture.Fixture, first string, push func(jobType, key string) string) {
 		assert.NotEqual(s, first, push("plain", "other"))
 	},
-	"other_handler": func(s *stage, first string, push func(jobType, key string) string) {
+	"other_handler": func(s *fixture.Fixture, first string, push func(jobType, key string) string) {
 		assert.NotEqual(s, first, push("other", "k"))
 	},
-	"two_callers_at_once": func(s *stage, _ string, _ func(jobType, key string) string) {
+	"two_callers_at_once": func(s *fixture.Fixture, _ string, _ func(jobType, key string) string) {
 		ids := make(chan string, 2)
 		for range 2 {
-			q := s.open()
+			q := s.Open()
 			go func() {
-				id, err := q.PushEnvelope(s.Context(), envelope("plain", "a"), queue.Unique("both", queue.TakenExisting))
+				id, err := q.PushEnvelope(s.Context(), fixture.Envelope("plain", "a"), queue.Unique("both", queue.TakenExisting))
 				assert.NoError(s, err)
 				ids <- id
 			}()
 		}
-		assert.Equal(s, receive(s, ids, "an id"), receive(s, ids, "an id"))
-		assert.EqualValues(s, 2, s.counts("").Size(), "the first one and that of both")
+		assert.Equal(s, fixture.Receive(s, ids, "an id"), fixture.Receive(s, ids, "an id"))
+		assert.EqualValues(s, 2, s.Counts("").Size(), "the first one and that of both")
 	},
 }
 
-var syncTold = map[string]func(s *stage, q *queue.Queue){
-	"runs_at_once": func(s *stage, q *queue.Queue) {
-		sc := newScript(s, &script{})
-		_, err := q.Push(s.Context(), sc.job("A"))
+var syncTold = map[string]func(s *fixture.Fixture, q *queue.Queue){
+	"runs_at_once": func(s *fixture.Fixture, q *queue.Queue) {
+		sc := fixture.NewScript(s, &fixture.Script{})
+		_, err := q.Push(s.Context(), sc.Job("A"))
 		require.NoError(s, err)
-		assert.Equal(s, []string{"A"}, sc.ran())
-		s.mustBeEmpty()
+		assert.Equal(s, []string{"A"}, sc.Ran())
+		s.MustBeEmpty()
 	},
-	"error": func(s *stage, q *queue.Queue) {
-		sc := newScript(s, &script{tries: 1, handle: fails})
-		_, err := q.Push(s.Context(), sc.job("A"))
+	"error": func(s *fixture.Fixture, q *queue.Queue) {
+		sc := fixture.NewScript(s, &fixture.Script{Times: 1, Do: fixture.Fails})
+		_, err := q.Push(s.Context(), sc.Job("A"))
 		require.EqualError(s, err, "failed")
 	},
-	"middleware": func(s *stage, q *queue.Queue) { // here it is applied: one rule for both drivers
+	"middleware": func(s *fixture.Fixture, q *queue.Queue) { // here it is applied: one rule for both drivers
 		passed := false
 		layer := func(next job.HandleFunc) job.HandleFunc {
 			return func(ctx context.Context, e job.Envelope) job.Result {
@@ -302,8 +305,8 @@ var syncTold = map[string]func(s *stage, q *queue.Queue){
 				return next(ctx, e)
 			}
 		}
-		sc := newScript(s, &script{layers: []job.Middleware{layer}})
-		_, err := q.Push(s.Context(), sc.job("A"))
+		sc := fixture.NewScript(s, &fixture.Script{Layers: []job.Middleware{layer}})
+		_, err := q.Push(s.Context(), sc.Job("A"))
 		require.NoError(s, err)
 		assert.True(s, passed)
 	},

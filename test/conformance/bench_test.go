@@ -11,7 +11,6 @@ import (
 
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
-	"github.com/taskd-go/task/queue/queuetest"
 	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
@@ -23,7 +22,7 @@ type nothing struct{ N int }
 func (nothing) JobType() string              { return "nothing" }
 func (nothing) Handle(context.Context) error { return nil }
 
-func benchQueue(b *testing.B, db queuetest.Database) *queue.Queue {
+func benchQueue(b *testing.B, db database) *queue.Queue {
 	return openQueue(b, db, sqlqueue.WithNotify(db.Channel))
 }
 
@@ -113,16 +112,18 @@ func BenchmarkPickUp(b *testing.B) {
 	for _, d := range databases {
 		b.Run(d.name, func(b *testing.B) {
 			db := d.open(b)
-			var opts []queue.WorkerOption
-			if db.Waker != nil {
-				opts = append(opts, queue.WakeBy(db.Waker))
+			waking := benchQueue(b, db)
+			if db.Waking != nil {
+				store, err := db.Waking(sqlqueue.WithTables(db.Tables))
+				require.NoError(b, err)
+				waking = queue.New(store)
 			}
 			began := make(chan time.Time, 1)
 			reg, _ := job.NewRegistry(job.Func("nothing", func(context.Context, job.Envelope) job.Result {
 				began <- time.Now()
 				return job.Success()
 			}))
-			w := queue.NewWorker(benchQueue(b, db), reg, opts...)
+			w := queue.NewWorker(waking, reg)
 			done := make(chan error, 1)
 			go func() { done <- w.Work(b.Context(), 0) }()
 			q := benchQueue(b, db)

@@ -14,7 +14,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/taskd-go/task/queue/queuetest"
 	"github.com/taskd-go/task/queue/sqlqueue"
 	"github.com/taskd-go/task/queue/sqlqueue/postgres"
 )
@@ -27,7 +26,7 @@ func TestThroughPgBouncer_Row54(t *testing.T) {
 	db, err := postgres.Open(t.Context(), dsn)
 	require.NoError(t, err)
 	t.Cleanup(func() { db.Close() })
-	queuetest.Run(t, queuetest.Database{SQL: db.SQL, Dialect: sqlqueue.PostgreSQL, Tables: direct.Tables})
+	runSuite(t, database{SQL: db.SQL, Dialect: sqlqueue.PostgreSQL, Tables: direct.Tables})
 }
 
 // pgBouncer starts one in front of the tests' server and returns how to connect through it.

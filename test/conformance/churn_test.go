@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task/queue"
-	"github.com/taskd-go/task/queue/queuetest"
 	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
@@ -41,7 +40,7 @@ func TestIndexesStaySmall_Row50(t *testing.T) {
 }
 
 // vacuums does what PostgreSQL's own autovacuum does once a minute, where a server has it off or a test is over before.
-func vacuums(t *testing.T, db queuetest.Database) func() {
+func vacuums(t *testing.T, db database) func() {
 	t.Helper()
 	if db.Dialect != sqlqueue.PostgreSQL {
 		return nil
@@ -111,7 +110,7 @@ func TestLongTransactionDelaysNoJob_Row51(t *testing.T) {
 }
 
 // holdSnapshot keeps a transaction open that sees the jobs as they are now.
-func holdSnapshot(t *testing.T, db queuetest.Database) (release func()) {
+func holdSnapshot(t *testing.T, db database) (release func()) {
 	t.Helper()
 	from, opts := db.SQL, &sql.TxOptions{Isolation: sql.LevelRepeatableRead}
 	if db.Dialect == sqlqueue.SQLite {
@@ -125,7 +124,7 @@ func holdSnapshot(t *testing.T, db queuetest.Database) (release func()) {
 }
 
 // churn pushes and works off n jobs, some at a time, and calls between after each such round.
-func churn(t *testing.T, db queuetest.Database, n int, between func()) time.Duration {
+func churn(t *testing.T, db database, n int, between func()) time.Duration {
 	t.Helper()
 	round := scale(5_000, 2_000)
 	w := nothingWorker(t, openQueue(t, db), nil, queue.Concurrency(50))
@@ -143,7 +142,7 @@ func churn(t *testing.T, db queuetest.Database, n int, between func()) time.Dura
 }
 
 // indexSize is the bytes of all indexes of jobs, without the table itself.
-func indexSize(t *testing.T, db queuetest.Database) (bytes int64) {
+func indexSize(t *testing.T, db database) (bytes int64) {
 	t.Helper()
 	jobs := db.Tables.Prefix + "jobs"
 	statement := map[sqlqueue.Dialect]string{

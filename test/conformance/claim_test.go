@@ -15,7 +15,6 @@ import (
 
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
-	"github.com/taskd-go/task/queue/queuetest"
 	"github.com/taskd-go/task/queue/sqlqueue"
 	"github.com/taskd-go/task/queue/sqlqueue/sqlite"
 )
@@ -196,9 +195,9 @@ func TestTwoClaimsHaveOneOwner(t *testing.T) {
 
 // claimOf is the statement by which a worker locks a row, and its arguments. {id} stands for the row's id where
 // it names one.
-func claimOf(t *testing.T, db queuetest.Database) (statement string, args []any) {
+func claimOf(t *testing.T, db database) (statement string, args []any) {
 	t.Helper()
-	spied := queuetest.Spy(t, db.SQL, func(sent string, named []driver.NamedValue) {
+	spied := spy(t, db.SQL, func(sent string, named []driver.NamedValue) {
 		if statement != "" || !strings.Contains(sent, "SKIP LOCKED") && !(db.Dialect == sqlqueue.SQLite && strings.Contains(sent, "reserved_token = ")) {
 			return
 		}

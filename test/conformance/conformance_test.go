@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/taskd-go/task/queue/queuetest"
+	"github.com/taskd-go/task/queue/backend"
 	"github.com/taskd-go/task/queue/sqlqueue"
 	"github.com/taskd-go/task/queue/sqlqueue/migrate"
 	"github.com/taskd-go/task/queue/sqlqueue/mysql"
@@ -21,35 +21,36 @@ import (
 
 func TestSQLite(t *testing.T) {
 	t.Parallel()
-	queuetest.Run(t, openSQLite(t))
+	runSuite(t, openSQLite(t))
 }
 
 func TestPostgreSQL(t *testing.T) {
 	t.Parallel()
-	queuetest.Run(t, openPostgreSQL(t))
+	runSuite(t, openPostgreSQL(t))
 }
 
 func TestMySQL(t *testing.T) {
 	t.Parallel()
-	queuetest.Run(t, openMySQL(t))
+	runSuite(t, openMySQL(t))
 }
 
 // databases are all that answer, each opened for the test that asks.
 var databases = []struct {
 	name string
-	open func(t testing.TB) queuetest.Database
+	open func(t testing.TB) database
 }{{"SQLite", openSQLite}, {"PostgreSQL", openPostgreSQL}, {"MySQL", openMySQL}}
 
-func openSQLite(t testing.TB) queuetest.Database {
+func openSQLite(t testing.TB) database {
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "queue.db"), sqlite.Normal)
 	require.NoError(t, err)
 	t.Cleanup(func() { db.Close() })
-	store, err := db.Store()
-	require.NoError(t, err)
-	return migrated(t, queuetest.Database{SQL: db.Write, Read: db.Read, Dialect: sqlqueue.SQLite, Waker: store})
+	return migrated(t, database{
+		SQL: db.Write, Read: db.Read, Dialect: sqlqueue.SQLite,
+		Waking: func(opts ...sqlqueue.Option) (backend.Backend, error) { return db.Store(opts...) },
+	})
 }
 
-func openPostgreSQL(t testing.TB) queuetest.Database {
+func openPostgreSQL(t testing.TB) database {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	db, err := postgres.Open(ctx, postgresDSN())
@@ -58,14 +59,13 @@ func openPostgreSQL(t testing.TB) queuetest.Database {
 	}
 	t.Cleanup(func() { db.Close() })
 	tables := sqlqueue.Tables{Prefix: prefix()}
-	store, err := db.Store(tables)
-	require.NoError(t, err)
-	return migrated(t, queuetest.Database{
-		SQL: db.SQL, Dialect: sqlqueue.PostgreSQL, Tables: tables, Waker: store, Channel: postgres.Channel(tables),
+	return migrated(t, database{
+		SQL: db.SQL, Dialect: sqlqueue.PostgreSQL, Tables: tables, Channel: postgres.Channel(tables),
+		Waking: func(opts ...sqlqueue.Option) (backend.Backend, error) { return db.Store(tables, opts...) },
 	})
 }
 
-func openMySQL(t testing.TB) queuetest.Database {
+func openMySQL(t testing.TB) database {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	db, err := mysql.Open(ctx, mysqlDSN())
@@ -73,7 +73,7 @@ func openMySQL(t testing.TB) queuetest.Database {
 		t.Skipf("NOT TESTED on MySQL or MariaDB, which does not answer (.ci/services mariadb starts it): %v", err)
 	}
 	t.Cleanup(func() { db.Close() })
-	return migrated(t, queuetest.Database{SQL: db, Dialect: sqlqueue.MySQL, Tables: sqlqueue.Tables{Prefix: prefix()}})
+	return migrated(t, database{SQL: db, Dialect: sqlqueue.MySQL, Tables: sqlqueue.Tables{Prefix: prefix()}})
 }
 
 func postgresDSN() string {
@@ -96,7 +96,7 @@ func prefix() string {
 	return "t" + hex.EncodeToString(b[:]) + "_"
 }
 
-func migrated(t testing.TB, db queuetest.Database) queuetest.Database {
+func migrated(t testing.TB, db database) database {
 	_, err := migrate.Up(t.Context(), db.SQL, db.Dialect, db.Tables)
 	require.NoError(t, err)
 	t.Cleanup(func() {

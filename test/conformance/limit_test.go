@@ -13,7 +13,6 @@ import (
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/middleware"
 	"github.com/taskd-go/task/queue"
-	"github.com/taskd-go/task/queue/queuetest"
 )
 
 const (
@@ -47,7 +46,7 @@ func TestGlobalLimitKeepsTheThroughput_Row43(t *testing.T) {
 func limitedFor() time.Duration { return time.Duration(scale(10, 2)) * time.Second }
 
 // together runs the processes on more jobs than they can do, and returns how many they did.
-func together(t *testing.T, db queuetest.Database, role string) (total int) {
+func together(t *testing.T, db database, role string) (total int) {
 	run(t, db, "DELETE FROM "+db.Tables.Prefix+"jobs")
 	pushNothings(t, db, int(limitedFor()/limitTook)*limitSlots()*2)
 	ran := make(chan int, limitProcesses)

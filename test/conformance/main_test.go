@@ -15,7 +15,6 @@ import (
 	"github.com/taskd-go/task"
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
-	"github.com/taskd-go/task/queue/queuetest"
 	"github.com/taskd-go/task/queue/sqlqueue"
 	"github.com/taskd-go/task/queue/sqlqueue/mysql"
 	"github.com/taskd-go/task/queue/sqlqueue/postgres"
@@ -92,7 +91,7 @@ func play(ctx context.Context, role func(context.Context, *queue.Queue) error) e
 }
 
 // child is a copy of the test binary with a role in a database.
-func child(t *testing.T, db queuetest.Database, role string) *exec.Cmd {
+func child(t *testing.T, db database, role string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), childRole+"="+role, childDialect+"="+db.Dialect.String(), childFile+"="+sqliteFile(t, db),

@@ -15,7 +15,6 @@ import (
 
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
-	"github.com/taskd-go/task/queue/queuetest"
 	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
@@ -55,7 +54,7 @@ type modelJob struct {
 type model struct {
 	t     *testing.T
 	rt    *rapid.T
-	db    queuetest.Database
+	db    database
 	clock string
 	q     *queue.Queue
 	now   int64
@@ -67,7 +66,7 @@ type model struct {
 	crashed sync.WaitGroup
 }
 
-func newModel(t *testing.T, rt *rapid.T, db queuetest.Database, clock string) *model {
+func newModel(t *testing.T, rt *rapid.T, db database, clock string) *model {
 	m := &model{t: t, rt: rt, db: db, clock: clock, jobs: map[string]*modelJob{}, running: map[string]bool{}, release: make(chan struct{})}
 	for _, table := range []string{db.Tables.Prefix + "jobs", db.Tables.Prefix + "failed_jobs", clock} {
 		m.exec("DELETE FROM " + table)

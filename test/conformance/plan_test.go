@@ -18,7 +18,6 @@ import (
 
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
-	"github.com/taskd-go/task/queue/queuetest"
 	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
@@ -50,7 +49,7 @@ func TestManyRows(t *testing.T) {
 }
 
 // Counting states is O(n) and hurts or blocks the store. Here Counts ends at a cap: below 50 ms, however many rows.
-func countsAreQuick(t *testing.T, db queuetest.Database) {
+func countsAreQuick(t *testing.T, db database) {
 	const most = 50 * time.Millisecond
 	q := openQueue(t, db)
 	want := queue.Counts{Ready: min(queue.MaxCount, int64(scale(fullReady, 3_000))), Delayed: queue.MaxCount}
@@ -74,11 +73,11 @@ func countsAreQuick(t *testing.T, db queuetest.Database) {
 	}
 }
 
-func claimsAreQuick(t *testing.T, db queuetest.Database) {
+func claimsAreQuick(t *testing.T, db database) {
 	for _, batch := range []int{1, 10} {
 		var begin, end time.Time
 		var mu sync.Mutex
-		spied := queuetest.Spy(t, db.SQL, func(statement string, _ []driver.NamedValue) {
+		spied := spy(t, db.SQL, func(statement string, _ []driver.NamedValue) {
 			mu.Lock()
 			defer mu.Unlock()
 			if begin.IsZero() && looksForJobs(statement) {
@@ -126,7 +125,7 @@ func nothingWorker(t testing.TB, q *queue.Queue, ran func(), opts ...queue.Worke
 
 // plansUseIndexes lets a queue do everything once, and asks for the plan of each statement that it sent. None may walk
 // through all jobs or all dead letters.
-func plansUseIndexes(t *testing.T, db queuetest.Database) {
+func plansUseIndexes(t *testing.T, db database) {
 	type sent struct {
 		statement string
 		args      []any
@@ -134,7 +133,7 @@ func plansUseIndexes(t *testing.T, db queuetest.Database) {
 	var all []sent
 	var mu sync.Mutex
 	seen := map[string]bool{}
-	spied := queuetest.Spy(t, db.SQL, func(statement string, args []driver.NamedValue) {
+	spied := spy(t, db.SQL, func(statement string, args []driver.NamedValue) {
 		mu.Lock()
 		defer mu.Unlock()
 		key := digits.ReplaceAllString(statement, "0")
@@ -169,12 +168,12 @@ func plansUseIndexes(t *testing.T, db queuetest.Database) {
 
 var digits = regexp.MustCompile(`[0-9, ?]{2,}|[0-9]+`)
 
-func tableOf(db queuetest.Database) *regexp.Regexp {
+func tableOf(db database) *regexp.Regexp {
 	return regexp.MustCompile(`\b` + db.Tables.Prefix + `(failed_)?jobs\b`)
 }
 
 // walks is how a plan looks that reads a whole table or index of jobs or dead letters.
-func walks(db queuetest.Database) *regexp.Regexp {
+func walks(db database) *regexp.Regexp {
 	table := db.Tables.Prefix + `(failed_)?jobs\b`
 	return regexp.MustCompile(map[sqlqueue.Dialect]string{
 		sqlqueue.SQLite:     `SCAN ` + table,
@@ -184,7 +183,7 @@ func walks(db queuetest.Database) *regexp.Regexp {
 }
 
 // doEverything makes a queue send each statement about jobs and dead letters that workers and operators cause.
-func doEverything(t *testing.T, db queuetest.Database, q *queue.Queue) {
+func doEverything(t *testing.T, db database, q *queue.Queue) {
 	ctx := t.Context()
 	none := func(_ any, err error) { t.Helper(); require.NoError(t, err) }
 	none(nothingWorker(t, q, nil, queue.Concurrency(3)).WorkUntilEmpty(ctx, 8))
@@ -225,7 +224,7 @@ func doEverything(t *testing.T, db queuetest.Database, q *queue.Queue) {
 }
 
 // renew has a worker renew the lease of a job.
-func renew(t *testing.T, db queuetest.Database, q *queue.Queue) {
+func renew(t *testing.T, db database, q *queue.Queue) {
 	t.Helper()
 	renewed := make(chan struct{})
 	reg, err := job.NewRegistry(job.Func("nothing", func(context.Context, job.Envelope) job.Result {
@@ -246,7 +245,7 @@ func renew(t *testing.T, db queuetest.Database, q *queue.Queue) {
 	require.NoError(t, <-done)
 }
 
-func explain(t *testing.T, db queuetest.Database, statement string, args []any) string {
+func explain(t *testing.T, db database, statement string, args []any) string {
 	t.Helper()
 	verb := map[sqlqueue.Dialect]string{sqlqueue.SQLite: "EXPLAIN QUERY PLAN ", sqlqueue.PostgreSQL: "EXPLAIN ", sqlqueue.MySQL: "EXPLAIN "}[db.Dialect]
 	rows, err := db.SQL.QueryContext(t.Context(), verb+statement, args...)

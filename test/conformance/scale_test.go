@@ -11,7 +11,6 @@ import (
 
 	"github.com/taskd-go/task/internal/testsize"
 	"github.com/taskd-go/task/queue"
-	"github.com/taskd-go/task/queue/queuetest"
 	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
@@ -29,14 +28,14 @@ func series(d sqlqueue.Dialect, n int) string {
 	return fmt.Sprintf("(WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < %d) SELECT n FROM c) AS s", n)
 }
 
-func run(t testing.TB, db queuetest.Database, statement string) {
+func run(t testing.TB, db database, statement string) {
 	t.Helper()
 	_, err := db.SQL.ExecContext(t.Context(), statement)
 	require.NoError(t, err, statement)
 }
 
 // fill inserts n jobs that do nothing, over all priorities. due is an expression of s.n for when they are due.
-func fill(t testing.TB, db queuetest.Database, name, due string, n int) {
+func fill(t testing.TB, db database, name, due string, n int) {
 	t.Helper()
 	run(t, db, fmt.Sprintf(`INSERT INTO %sjobs (queue, payload, priority, available_at)
 		SELECT '%s', '{"jobType":"nothing","payload":{"n":1}}', s.n %% 4, %s FROM %s`, db.Tables.Prefix, name, due, series(db.Dialect, n)))
@@ -48,7 +47,7 @@ const (
 )
 
 // bury inserts n dead letters, each of its own age.
-func bury(t testing.TB, db queuetest.Database, n int) {
+func bury(t testing.TB, db database, n int) {
 	t.Helper()
 	run(t, db, fmt.Sprintf(`INSERT INTO %sfailed_jobs (job, queue, job_id, job_type, payload, error_class, error, reason, history, failed_by,
 			attempts, crashes, replays, priority, created_at, failed_at)
@@ -58,7 +57,7 @@ func bury(t testing.TB, db queuetest.Database, n int) {
 }
 
 // analyze makes the planner see what was filled in, as the servers do by themselves after a while. SQLite never does.
-func analyze(t testing.TB, db queuetest.Database) {
+func analyze(t testing.TB, db database) {
 	t.Helper()
 	for _, table := range []string{"jobs", "failed_jobs"} {
 		switch db.Dialect {
@@ -70,13 +69,13 @@ func analyze(t testing.TB, db queuetest.Database) {
 	}
 }
 
-func count(t testing.TB, db queuetest.Database, table string) (n int) {
+func count(t testing.TB, db database, table string) (n int) {
 	t.Helper()
 	require.NoError(t, db.SQL.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+db.Tables.Prefix+table).Scan(&n))
 	return n
 }
 
-func openQueue(t testing.TB, db queuetest.Database, opts ...sqlqueue.Option) *queue.Queue {
+func openQueue(t testing.TB, db database, opts ...sqlqueue.Option) *queue.Queue {
 	t.Helper()
 	if db.Read != nil {
 		opts = append([]sqlqueue.Option{sqlqueue.WithReader(db.Read)}, opts...)
@@ -85,7 +84,7 @@ func openQueue(t testing.TB, db queuetest.Database, opts ...sqlqueue.Option) *qu
 }
 
 // queueOver is a queue in the tables of db over a pool of connections.
-func queueOver(t testing.TB, pool *sql.DB, db queuetest.Database, opts ...sqlqueue.Option) *queue.Queue {
+func queueOver(t testing.TB, pool *sql.DB, db database, opts ...sqlqueue.Option) *queue.Queue {
 	t.Helper()
 	store, err := sqlqueue.New(pool, db.Dialect, append([]sqlqueue.Option{sqlqueue.WithTables(db.Tables)}, opts...)...)
 	require.NoError(t, err)
@@ -93,7 +92,7 @@ func queueOver(t testing.TB, pool *sql.DB, db queuetest.Database, opts ...sqlque
 }
 
 // pushNothings pushes n jobs that do nothing.
-func pushNothings(t testing.TB, db queuetest.Database, n int) {
+func pushNothings(t testing.TB, db database, n int) {
 	t.Helper()
 	js := make([]queue.Job, n)
 	for i := range js {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
-	"github.com/taskd-go/task/queue/queuetest"
 	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
@@ -76,7 +75,7 @@ func TestTheClaimOfTheDocumentTakesAJob(t *testing.T) {
 	}
 }
 
-func shell(t *testing.T, db queuetest.Database, statement string) *exec.Cmd {
+func shell(t *testing.T, db database, statement string) *exec.Cmd {
 	t.Helper()
 	args := map[sqlqueue.Dialect][]string{
 		sqlqueue.SQLite:     {"sqlite3", sqliteFile(t, db)},
@@ -99,7 +98,7 @@ func mariadbShell(t *testing.T) []string {
 }
 
 // sqliteFile is where an SQLite database lies, "" for another one.
-func sqliteFile(t *testing.T, db queuetest.Database) (path string) {
+func sqliteFile(t *testing.T, db database) (path string) {
 	if db.Dialect == sqlqueue.SQLite {
 		require.NoError(t, db.SQL.QueryRow("SELECT file FROM pragma_database_list WHERE name = 'main'").Scan(&path))
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/taskd-go/task/middleware"
 	"github.com/taskd-go/task/middleware/storetest"
-	"github.com/taskd-go/task/queue/queuetest"
 )
 
 // TestStore is the contract of middleware.Store.
@@ -27,7 +26,7 @@ func TestStore(t *testing.T) {
 }
 
 // advance moves the store's clock by moving what it stored back.
-func advance(t testing.TB, db queuetest.Database, by time.Duration) {
+func advance(t testing.TB, db database, by time.Duration) {
 	t.Helper()
 	run(t, db, fmt.Sprintf("UPDATE %squeue_holds SET at = at - %d", db.Tables.Prefix, by.Milliseconds()))
 	run(t, db, fmt.Sprintf("UPDATE %squeue_locks SET ends = ends - %d", db.Tables.Prefix, by.Milliseconds()))

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task/queue"
-	"github.com/taskd-go/task/queue/queuetest"
 	"github.com/taskd-go/task/queue/sqlqueue"
 	"github.com/taskd-go/task/queue/sqlqueue/sqlite"
 )
@@ -21,7 +20,7 @@ func TestSQLiteWakerSeesOthersWrite(t *testing.T) {
 	ours, err := sqlite.Open(t.Context(), path, sqlite.Normal)
 	require.NoError(t, err)
 	t.Cleanup(func() { ours.Close() })
-	migrated(t, queuetest.Database{SQL: ours.Write, Dialect: sqlqueue.SQLite})
+	migrated(t, database{SQL: ours.Write, Dialect: sqlqueue.SQLite})
 	others, err := sqlite.Open(t.Context(), path, sqlite.Normal)
 	require.NoError(t, err)
 	t.Cleanup(func() { others.Close() })

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/taskd-go/task/internal/sqlhook"
+	"github.com/taskd-go/task/internal/sqltest"
 	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
@@ -103,7 +103,7 @@ func newPauser(step chaosStep, t sqlqueue.Tables, meet func() (answerLost bool))
 
 var errAnswerLost = errors.New("the database was killed before its answer arrived")
 
-func (p *pauser) hooks() sqlhook.Hooks { return sqlhook.Hooks{Before: p.before, After: p.after} }
+func (p *pauser) hooks() sqltest.Hooks { return sqltest.Hooks{Before: p.before, After: p.after} }
 
 // kind says what a statement writes. A transaction that buries deletes the job first.
 func (p *pauser) kind(statement string) write {
@@ -122,7 +122,7 @@ func (p *pauser) kind(statement string) write {
 	return noWrite
 }
 
-func (p *pauser) before(_ context.Context, c *sqlhook.Call) error {
+func (p *pauser) before(_ context.Context, c *sqltest.Call) error {
 	if p.took.Load() && p.kind(c.Statement) == claiming {
 		<-p.free
 	}
@@ -135,7 +135,7 @@ func (p *pauser) before(_ context.Context, c *sqlhook.Call) error {
 	return nil
 }
 
-func (p *pauser) after(_ context.Context, c *sqlhook.Call) error {
+func (p *pauser) after(_ context.Context, c *sqltest.Call) error {
 	if c.Rows > 0 && p.kind(c.Statement) == claiming {
 		p.took.Store(true)
 	}

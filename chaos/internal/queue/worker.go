@@ -15,7 +15,7 @@ import (
 
 	"github.com/taskd-go/task"
 	"github.com/taskd-go/task/chaos/internal/cli"
-	"github.com/taskd-go/task/internal/sqlhook"
+	"github.com/taskd-go/task/internal/sqltest"
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/pooljob"
 	"github.com/taskd-go/task/queue"
@@ -128,7 +128,7 @@ func (w *chaosWorker) open(ctx context.Context, dsn string) (*database, error) {
 	at := source{dsn: dsn, tables: sqlqueue.Tables{Prefix: w.Prefix}}
 	if w.step.write != noWrite {
 		hooks := newPauser(w.step, at.tables, w.meet).hooks()
-		at.wrap = func(db *sql.DB) *sql.DB { return sqlhook.Wrap(db, hooks) }
+		at.wrap = func(db *sql.DB) *sql.DB { return sqltest.Wrap(db, hooks) }
 	}
 	return at.connect(ctx)
 }

@@ -1,5 +1,5 @@
-// Package sqlhook puts a hook around each statement that a program sends to a database.
-package sqlhook
+// Package sqltest puts a hook around each statement that a program sends to a database.
+package sqltest
 
 import (
 	"context"
@@ -66,10 +66,10 @@ type conn struct {
 }
 
 func (c *conn) Prepare(string) (driver.Stmt, error) {
-	return nil, errors.New("sqlhook: statements are not prepared")
+	return nil, errors.New("sqltest: statements are not prepared")
 }
 func (c *conn) Close() error              { return nil }
-func (c *conn) Begin() (driver.Tx, error) { return nil, errors.New("sqlhook: needs a context") }
+func (c *conn) Begin() (driver.Tx, error) { return nil, errors.New("sqltest: needs a context") }
 
 // BeginTx implements driver.ConnBeginTx.
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
