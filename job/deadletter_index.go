@@ -94,6 +94,8 @@ func (x *letterIndex[T]) page(queue, cursor string, limit int) (page []indexEntr
 
 // at returns the index of the first entry whose seq is not less.
 func (x *letterIndex[T]) at(seq int64) int {
-	i, _ := slices.BinarySearchFunc(x.entries, seq, func(e indexEntry[T], seq int64) int { return cmp.Compare(e.seq, seq) })
+	i, _ := slices.BinarySearchFunc(x.entries, seq, func(e indexEntry[T], seq int64) int {
+		return cmp.Compare(e.seq, seq)
+	})
 	return i
 }

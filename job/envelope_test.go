@@ -55,7 +55,9 @@ func TestDecodeRefuses(t *testing.T) {
 
 func TestDecodeReadsNumbersInEverySpelling(t *testing.T) {
 	t.Parallel()
-	for spelling, want := range map[string]int{"4": 4, "4.0": 4, "4e0": 4, `"4"`: 4, "1e99": Unlimited, "-1e99": 1, "99999999999999999999": Unlimited} {
+	for spelling, want := range map[string]int{
+		"4": 4, "4.0": 4, "4e0": 4, `"4"`: 4, "1e99": Unlimited, "-1e99": 1, "99999999999999999999": Unlimited,
+	} {
 		e, err := Decode([]byte(`{"jobType":"t","maxAttempts":` + spelling + `}`))
 		require.NoError(t, err, spelling)
 		assert.Equal(t, want, e.MaxAttempts, spelling)
@@ -103,8 +105,10 @@ func TestBind(t *testing.T) {
 	bind := func(payload string, v any) error { return Envelope{Payload: json.RawMessage(payload)}.Bind(v) }
 
 	var o order
-	require.NoError(t, bind(`{"id":9007199254740993,"customer":[],"tags":[ ],"lines":[[],{"name":"x"}],"extra":9007199254740993}`, &o))
-	assert.Equal(t, order{ID: 9007199254740993, Tags: map[string]string{}, Lines: []customer{{}, {"x"}}, Extra: json.Number("9007199254740993")}, o)
+	require.NoError(t, bind(`{"id":9007199254740993,"customer":[],"tags":[ ],"lines":[[],{"name":"x"}],
+		"extra":9007199254740993}`, &o))
+	assert.Equal(t, order{ID: 9007199254740993, Tags: map[string]string{}, Lines: []customer{{}, {"x"}},
+		Extra: json.Number("9007199254740993")}, o)
 
 	for _, empty := range []string{"", "null", "[]", "{}", " [ ] "} {
 		var list []int
@@ -125,7 +129,8 @@ func TestBind(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	f.Add([]byte(`{"v":1,"jobId":"j","jobType":"a","payload":[],"meta":{"n":1},"attempt":2,"maxAttempts":3,"createdAt":4}`))
+	f.Add([]byte(`{"v":1,"jobId":"j","jobType":"a","payload":[],"meta":{"n":1},"attempt":2,"maxAttempts":3,` +
+		`"createdAt":4}`))
 	f.Add([]byte(`{"jobType":"a","attempt":"4","createdAt":1e400}`))
 	f.Add([]byte(" {\t\"job\\u0054ype\" : \"a\\\"}\" ,\n\"payload\": [ {\"]\":[]} , 1 ],\"v\":2 }\r\n"))
 	f.Add([]byte(`{"jobType":"a","jobType":"b","meta":null,"payload":{}}`))
@@ -158,7 +163,9 @@ func checkMembers(t *testing.T, data []byte) {
 }
 
 func BenchmarkEnvelope(b *testing.B) {
-	message := []byte(`{"v":1,"jobId":"job_20260712101112_ab12cd34ef56","jobType":"order.paid.notify","payload":{"orderId":10001},"meta":{"tenantId":"t1","idempotencyKey":"order:10001:paid-notify"},"attempt":1,"maxAttempts":5,"createdAt":1720764000}`)
+	message := []byte(`{"v":1,"jobId":"job_20260712101112_ab12cd34ef56","jobType":"order.paid.notify",` +
+		`"payload":{"orderId":10001},"meta":{"tenantId":"t1","idempotencyKey":"order:10001:paid-notify"},` +
+		`"attempt":1,"maxAttempts":5,"createdAt":1720764000}`)
 	e, err := Decode(message)
 	require.NoError(b, err)
 	b.Run("decode", func(b *testing.B) {

@@ -65,7 +65,8 @@ func TestAFixedPolicyKeepsItsAttempts(t *testing.T) {
 
 func TestAReplayedJobStartsAgain(t *testing.T) {
 	t.Parallel()
-	d := NewDeadLetter("", WithFailure(envelope(t, 2, 2), AttemptError{Attempt: 1, Reason: ReasonPanic}, 5), errors.New("down"))
+	failed := WithFailure(envelope(t, 2, 2), AttemptError{Attempt: 1, Reason: ReasonPanic}, 5)
+	d := NewDeadLetter("", failed, errors.New("down"))
 	d.Replays = 2
 	e := d.Replayed()
 	assert.Equal(t, 1, e.Attempt)

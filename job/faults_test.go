@@ -23,7 +23,7 @@ func TestAJobThatAlwaysTimesOutIsDeadAfterItsAttempts_Row17(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &Runner{Timeout: time.Second, Logger: slog.New(slog.DiscardHandler)}
 		h := Func("t", func(ctx context.Context, _ Envelope) Result { <-ctx.Done(); return FromError(ctx.Err()) })
-		d, runs := untilSettled(r, h, envelope(t, 1, 4))
+		d, runs := untilFinished(r, h, envelope(t, 1, 4))
 		assert.Equal(t, 4, runs)
 		assert.Equal(t, Dead, d.Outcome)
 		assert.Equal(t, ReasonTimeout, d.Reason)
@@ -35,7 +35,7 @@ func TestAJobThatAlwaysTimesOutIsDeadAfterItsAttempts_Row17(t *testing.T) {
 func TestAnUndecodablePayloadIsDeadAtOnce_Row18(t *testing.T) {
 	t.Parallel()
 	h := Typed("t", func(context.Context, struct{ Secret int }, Envelope) Result { return Success() })
-	d, runs := untilSettled(&Runner{Logger: slog.New(slog.DiscardHandler)}, h, envelope(t, 1, 5))
+	d, runs := untilFinished(&Runner{Logger: slog.New(slog.DiscardHandler)}, h, envelope(t, 1, 5))
 	assert.Equal(t, 1, runs)
 	assert.Equal(t, Dead, d.Outcome)
 	assert.Equal(t, ReasonDecode, d.Reason)
@@ -86,7 +86,8 @@ func TestADeafHandlerIsLeftAtTheLimit_Row21(t *testing.T) {
 		assert.LessOrEqual(t, runtime.NumGoroutine(), before)
 		assert.Equal(t, []EventKind{EventStarted, EventAbandoned, EventRequeued, EventReturned}, events)
 
-		last := r.Decide(t.Context(), Func("t", func(context.Context, Envelope) Result { time.Sleep(time.Hour); return Success() }), d.Envelope)
+		slow := Func("t", func(context.Context, Envelope) Result { time.Sleep(time.Hour); return Success() })
+		last := r.Decide(t.Context(), slow, d.Envelope)
 		assert.Equal(t, Dead, last.Outcome)
 		assert.Equal(t, ReasonTimeout, last.Reason)
 		<-last.Abandoned
@@ -182,7 +183,8 @@ func TestEveryChangeOfStateIsExplained_Row74(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var events []Event
-		r := &Runner{Name: "worker 7", KeepErrors: 10, Logger: slog.New(slog.DiscardHandler), OnEvent: func(ev Event) { events = append(events, ev) }}
+		r := &Runner{Name: "worker 7", KeepErrors: 10, Logger: slog.New(slog.DiscardHandler)}
+		r.OnEvent = func(ev Event) { events = append(events, ev) }
 		store := NewMemoryDeadLetters()
 		runs := 0
 		h := Func("t", func(context.Context, Envelope) Result {
@@ -201,14 +203,15 @@ func TestEveryChangeOfStateIsExplained_Row74(t *testing.T) {
 			}, DeadLetterTo(store, "mail"))
 			require.NoError(t, err)
 		}
-		var told []string
+		var reported []string
 		for _, ev := range events {
 			assert.Equal(t, "worker 7", ev.By)
 			assert.Equal(t, e.JobID, ev.JobID)
 			assert.False(t, ev.At.IsZero())
-			told = append(told, fmt.Sprintf("%d %s %s", ev.Attempt, ev.Kind, ev.Reason))
+			reported = append(reported, fmt.Sprintf("%d %s %s", ev.Attempt, ev.Kind, ev.Reason))
 		}
-		assert.Equal(t, []string{"1 started ", "1 requeued failed", "2 started ", "2 requeued panic", "3 started ", "3 dead failed"}, told)
+		assert.Equal(t, []string{"1 started ", "1 requeued failed", "2 started ", "2 requeued panic", "3 started ",
+			"3 dead failed"}, reported)
 
 		page, _, err := store.Page(t.Context(), "mail", "", 10)
 		require.NoError(t, err)

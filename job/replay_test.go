@@ -75,7 +75,7 @@ func TestReplayChooses(t *testing.T) {
 			assert.Equal(t, len(tt.want), n)
 		})
 	}
-	_, err := Replay(t.Context(), NewMemoryDeadLetters(), nil, Filter{IDs: []string{"nobody"}})
+	_, err := Replay(t.Context(), NewMemoryDeadLetters(), nil, Filter{IDs: []string{"unknown"}})
 	assert.ErrorIs(t, err, ErrNoDeadLetter)
 }
 
@@ -118,7 +118,8 @@ func TestReplayKeepsToItsRate(t *testing.T) {
 			put(t, store, letter(fmt.Sprint(i), ""))
 		}
 		start := time.Now()
-		n, err := Replay(t.Context(), store, func(context.Context, Envelope) error { return nil }, Filter{Limit: 100, Rate: 5})
+		publish := func(context.Context, Envelope) error { return nil }
+		n, err := Replay(t.Context(), store, publish, Filter{Limit: 100, Rate: 5})
 		require.NoError(t, err)
 		assert.Equal(t, 11, n)
 		assert.Equal(t, 2*time.Second, time.Since(start))
@@ -127,7 +128,7 @@ func TestReplayKeepsToItsRate(t *testing.T) {
 		put(t, store, letter("later", ""))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		n, err = Replay(ctx, store, func(context.Context, Envelope) error { return nil }, Filter{Limit: 100, Rate: 0.001})
+		n, err = Replay(ctx, store, publish, Filter{Limit: 100, Rate: 0.001})
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, 1, n)
 	})

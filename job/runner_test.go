@@ -28,8 +28,8 @@ func answering(r Result) Handler {
 	return Func("t", func(context.Context, Envelope) Result { return r })
 }
 
-// untilSettled feeds what is requeued back, as a transport does, until the job is finished.
-func untilSettled(r *Runner, h Handler, e Envelope) (d Decision, runs int) {
+// untilFinished feeds what is requeued back, as a transport does, until the job is finished.
+func untilFinished(r *Runner, h Handler, e Envelope) (d Decision, runs int) {
 	for {
 		d = r.Decide(context.Background(), h, e)
 		runs++
@@ -44,9 +44,9 @@ func untilSettled(r *Runner, h Handler, e Envelope) (d Decision, runs int) {
 	}
 }
 
-// A handler that heeds its context is seen as timed out too, and is not abandoned when it returns
-// in time.
-func TestAHandlerThatHeedsItsContextTimesOut(t *testing.T) {
+// A handler that returns when its context ends is seen as timed out too, and is not abandoned when
+// it returns in time.
+func TestAHandlerThatReturnsWithItsContextTimesOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := &Runner{Timeout: time.Second, Logger: slog.New(slog.DiscardHandler)}
@@ -71,7 +71,7 @@ func TestADeferralEndsAtItsMaxAge(t *testing.T) {
 		e := envelope(t, 1, 5)
 		time.Sleep(48 * time.Hour) // being old is no deferral
 		start := time.Now()
-		d, _ := untilSettled(r, answering(Defer(time.Hour).WithErr(errors.New("store is down"))), e)
+		d, _ := untilFinished(r, answering(Defer(time.Hour).WithErr(errors.New("store is down"))), e)
 		assert.Equal(t, Dead, d.Outcome)
 		assert.Equal(t, ReasonDeferred, d.Reason)
 		assert.ErrorContains(t, d.Err, "store is down")
@@ -110,14 +110,14 @@ func TestANewerEnvelopeWaitsForANewerProgram(t *testing.T) {
 		assert.Equal(t, 2, d.Envelope.V)
 		assert.Equal(t, 1, d.Envelope.Attempt)
 
-		d, runs := untilSettled(r, h, e)
+		d, runs := untilFinished(r, h, e)
 		assert.Equal(t, Dead, d.Outcome)
 		assert.Equal(t, ReasonDeferred, d.Reason)
 		assert.Equal(t, 24*60+1, runs)
 	})
 }
 
-func TestALostLeaseSettlesNothing(t *testing.T) {
+func TestALostLeaseDecidesNothing(t *testing.T) {
 	t.Parallel()
 	for _, result := range []Result{Retry(nil), Fail(nil), Defer(0), FromError(context.Canceled)} {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -177,17 +177,18 @@ func TestPanicsAreRetriesAndLayersLetGo(t *testing.T) {
 func TestAHandlerThatEndsItsGoroutineHasNoResult(t *testing.T) {
 	t.Parallel()
 	r := &Runner{Timeout: time.Minute, Logger: slog.New(slog.DiscardHandler)}
-	d := r.Decide(t.Context(), Func("t", func(context.Context, Envelope) Result { runtime.Goexit(); return Success() }), envelope(t, 1, 2))
+	h := Func("t", func(context.Context, Envelope) Result { runtime.Goexit(); return Success() })
+	d := r.Decide(t.Context(), h, envelope(t, 1, 2))
 	assert.Equal(t, Requeued, d.Outcome)
 	assert.EqualError(t, d.Err, "no result")
 }
 
-func TestAHandlerWithALimitRunsWhereItIsTold(t *testing.T) {
+func TestAHandlerWithALimitRunsByGo(t *testing.T) {
 	t.Parallel()
-	told := 0
-	r := &Runner{Timeout: time.Minute, Go: func(f func()) { told++; go f() }}
+	started := 0
+	r := &Runner{Timeout: time.Minute, Go: func(f func()) { started++; go f() }}
 	assert.Equal(t, Succeeded, r.Decide(t.Context(), answering(Success()), envelope(t, 1, 1)).Outcome)
-	assert.Equal(t, 1, told)
+	assert.Equal(t, 1, started)
 }
 
 func TestLogsNeverHoldThePayload(t *testing.T) {
@@ -195,7 +196,8 @@ func TestLogsNeverHoldThePayload(t *testing.T) {
 	logs := &logRecorder{}
 	r := &Runner{Logger: slog.New(logs)}
 	r.Decide(t.Context(), answering(Retry(errors.New("down"))), envelope(t, 1, 3))
-	r.Decide(t.Context(), answering(Retry(&DeadError{Reason: ReasonTimeout, Err: errors.New("too slow")})), envelope(t, 3, 3))
+	slow := &DeadError{Reason: ReasonTimeout, Err: errors.New("too slow")}
+	r.Decide(t.Context(), answering(Retry(slow)), envelope(t, 3, 3))
 	assert.Equal(t, []string{"job.retry", "job.timeout", "job.dead"}, logs.names())
 	retry := logs.attrs(t, "job.retry")
 	for _, name := range []string{"jobId", "jobType", "attempt", "nextAttempt", "delayMs", "error", "reason"} {
@@ -249,6 +251,7 @@ func TestACallbackThatPanicsOrIsMissingLeavesTheJobUnsettled(t *testing.T) {
 func TestResults(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("cause")
+	wrapped := fmt.Errorf("wrapped: %w", Permanent(cause))
 	tests := []struct {
 		name   string
 		result Result
@@ -270,7 +273,7 @@ func TestResults(t *testing.T) {
 		{"skip", Skip("held"), KindSkip, "held", 0, false, false},
 		{"no error", FromError(nil), KindSuccess, "", 0, false, false},
 		{"an error", FromError(cause), KindRetry, "cause", 0, false, true},
-		{"a permanent error", FromError(fmt.Errorf("wrapped: %w", Permanent(cause))), KindFail, "wrapped: cause", 0, false, true},
+		{"a permanent error", FromError(wrapped), KindFail, "wrapped: cause", 0, false, true},
 		{"a permanent nil", FromError(Permanent(nil)), KindSuccess, "", 0, false, false},
 	}
 	for _, tt := range tests {
@@ -326,7 +329,8 @@ func TestLayersNestInOrder(t *testing.T) {
 			}
 		}
 	}
-	h := With(Func("t", func(context.Context, Envelope) Result { order = append(order, "handler"); return Success() }), layer("c"), nil, layer("d"))
+	h := Func("t", func(context.Context, Envelope) Result { order = append(order, "handler"); return Success() })
+	h = With(h, layer("c"), nil, layer("d"))
 	r := &Runner{Middleware: []Middleware{layer("a"), layer("b")}}
 	assert.Equal(t, Succeeded, r.Decide(t.Context(), h, envelope(t, 1, 2)).Outcome)
 	assert.Equal(t, []string{"a", "b", "c", "d", "handler"}, order)

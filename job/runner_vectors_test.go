@@ -46,7 +46,7 @@ type runnerCase struct {
 	}
 }
 
-// handler does what the case says; a busy one loops, deaf to its context, until stop.
+// handler does what the case says; a busy one ignores its context and loops until stop.
 func (c runnerCase) handler(stop *atomic.Bool) Handler {
 	if c.Handler == nil {
 		return nil

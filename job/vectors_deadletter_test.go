@@ -204,7 +204,8 @@ func TestDeadLetterEntries(t *testing.T) {
 	for _, c := range file.Push.Cases {
 		t.Run("push "+c.Name, func(t *testing.T) {
 			if c.Name == "not_encodable" {
-				e := Envelope{V: 1, JobID: "J", JobType: "t", Payload: json.RawMessage("{\"n\":\"\xff\xfe\"}"), Attempt: 1, MaxAttempts: 1}
+				e := Envelope{V: 1, JobID: "J", JobType: "t", Attempt: 1, MaxAttempts: 1}
+				e.Payload = json.RawMessage("{\"n\":\"\xff\xfe\"}")
 				data, err := json.Marshal(NewDeadLetter("", e, errors.New("bad \xff text")))
 				require.NoError(t, err)
 				got := DecodeDeadLetter(data)

@@ -23,16 +23,17 @@ var differs = map[string]string{
 	"attempt_fraction":             "what is no whole number is refused",
 	"attempt_bool":                 "what is no whole number is refused",
 	"v_string":                     "what is no whole number is refused",
-	"multiplier_is_file_first":     "the environment goes before the file for every setting",
+	"multiplier_is_file_first":     "the environment overrides the file for every setting",
 	"fractional_timeout_truncated": "1.5 s is 1.5 s",
 }
 
 // noOperation names parts of the files that this package has no operation for.
 var noOperation = map[string]string{
-	"dead_letter.json key":                                  "the key of a Redis list belongs to the Redis driver; the prefix is read by ReadConfig",
-	"dead_letter.json pop":                                  "nothing is taken out before it is published; the entries' texts are read by TestDeadLetterEntries",
-	"dead_letter.json cli":                                  "the command line is in cmd/taskd",
-	"dead_letter.json replay crash_between_pop_and_publish": "there is no moment in which the letter is in neither place: TestReplayRemovesAfterPublishing",
+	"dead_letter.json key": "the Redis driver makes the key of a list; ReadConfig reads the prefix",
+	"dead_letter.json pop": "a letter is published before it is removed; TestDeadLetterEntries reads the entries",
+	"dead_letter.json cli": "the command line is in cmd/taskd",
+	"dead_letter.json replay crash_between_pop_and_publish": "a letter is always in one place: " +
+		"TestReplayRemovesAfterPublishing",
 }
 
 func vector[T any](t *testing.T, name string) T {
@@ -295,8 +296,13 @@ func TestPolicyVectors(t *testing.T) {
 
 func TestPolicySaturates(t *testing.T) {
 	t.Parallel()
-	huge := RetryPolicy{MaxAttempts: Unlimited, BaseDelay: math.MaxInt64, MaxDelay: math.MaxInt64, Multiplier: math.Inf(1), Jitter: math.Inf(1)}
-	odd := RetryPolicy{MaxAttempts: 3, BaseDelay: time.Second, MaxDelay: time.Minute, Multiplier: math.NaN(), Jitter: math.NaN()}
+	huge := RetryPolicy{
+		MaxAttempts: Unlimited, BaseDelay: math.MaxInt64, MaxDelay: math.MaxInt64,
+		Multiplier: math.Inf(1), Jitter: math.Inf(1),
+	}
+	odd := RetryPolicy{
+		MaxAttempts: 3, BaseDelay: time.Second, MaxDelay: time.Minute, Multiplier: math.NaN(), Jitter: math.NaN(),
+	}
 	for _, attempt := range []int{math.MinInt, -1, 0, 1, 2, 63, 64, 1 << 20, math.MaxInt} {
 		for range 100 {
 			d := huge.Delay(attempt)

@@ -97,7 +97,7 @@ func Example_ownLayer() {
 	// report ends: defer
 }
 
-// A handler that heeds its context is a retry for "timeout" when its time is up.
+// A handler that returns when its context ends is a retry for "timeout" when its time is up.
 func ExampleTimeout() {
 	slow := func(ctx context.Context, _ job.Envelope) job.Result {
 		<-ctx.Done()

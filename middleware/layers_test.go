@@ -149,8 +149,13 @@ func (f *faulty) fault(op string, real func() error) error {
 	return nil
 }
 
-func (f *faulty) Acquire(ctx context.Context, key, owner string, slots int, ttl time.Duration) (ok bool, free time.Duration, err error) {
-	err = f.fault("acquire", func() (err error) { ok, free, err = f.Store.Acquire(ctx, key, owner, slots, ttl); return err })
+func (f *faulty) Acquire(
+	ctx context.Context, key, owner string, slots int, ttl time.Duration,
+) (ok bool, free time.Duration, err error) {
+	err = f.fault("acquire", func() (err error) {
+		ok, free, err = f.Store.Acquire(ctx, key, owner, slots, ttl)
+		return err
+	})
 	return ok, free, err
 }
 
@@ -163,7 +168,9 @@ func (f *faulty) Release(ctx context.Context, key, owner string) error {
 	return f.fault("release", func() error { return f.Store.Release(ctx, key, owner) })
 }
 
-func (f *faulty) Take(ctx context.Context, key string, max int, window time.Duration) (ok bool, wait time.Duration, err error) {
+func (f *faulty) Take(
+	ctx context.Context, key string, max int, window time.Duration,
+) (ok bool, wait time.Duration, err error) {
 	err = f.fault("take", func() (err error) { ok, wait, err = f.Store.Take(ctx, key, max, window); return err })
 	return ok, wait, err
 }

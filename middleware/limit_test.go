@@ -22,7 +22,9 @@ func TestRefusalByALimitWaitsForTheWindow(t *testing.T) {
 		call(t.Context(), envelope("J"), fails(), rate, throttle)
 		time.Sleep(20 * time.Second)
 
-		for layer, wait := range map[*middleware.Middleware]time.Duration{&rate: 40 * time.Second, &throttle: 10*time.Minute - 20*time.Second} {
+		for layer, wait := range map[*middleware.Middleware]time.Duration{
+			&rate: 40 * time.Second, &throttle: 10*time.Minute - 20*time.Second,
+		} {
 			d := decide(t, envelope("J"), succeeds(), *layer)
 			assert.Equal(t, job.Deferred.String(), d.Outcome.String())
 			assert.Equal(t, wait, d.Delay)

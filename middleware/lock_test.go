@@ -81,7 +81,8 @@ func TestLockTakenAwayEndsTheHandlersContext(t *testing.T) {
 			return job.Retry(ctx.Err())
 		}}
 		begin := time.Now()
-		r := call(t.Context(), envelope("J"), inner, middleware.UniqueJob(s, nil, middleware.Lease(9*time.Second), log.option()))
+		unique := middleware.UniqueJob(s, nil, middleware.Lease(9*time.Second), log.option())
+		r := call(t.Context(), envelope("J"), inner, unique)
 		assert.Equal(t, job.ErrLeaseLost, cause)
 		assert.Equal(t, 3*time.Second, time.Since(begin), "the first renewal tells")
 		assert.ErrorIs(t, r.Err(), job.ErrLeaseLost, "the result says what happened")
@@ -117,7 +118,8 @@ func TestLockThatCannotBeRenewedIsLostBeforeItsLeaseEnds(t *testing.T) {
 			assert.Equal(t, job.ErrLeaseLost, context.Cause(ctx))
 			return job.Success()
 		}}
-		r := call(t.Context(), envelope("J"), inner, middleware.UniqueJob(s, nil, middleware.Lease(10*time.Second), log.option()))
+		unique := middleware.UniqueJob(s, nil, middleware.Lease(10*time.Second), log.option())
+		r := call(t.Context(), envelope("J"), inner, unique)
 		assert.Equal(t, job.KindSuccess, r.Kind(), "what the handler finished stands")
 		assert.Equal(t, 9*time.Second, lostAfter)
 		kinds := log.kinds()
@@ -139,7 +141,8 @@ func TestLockOutlivesAStoreThatFailsForAWhile(t *testing.T) {
 			}
 			return nil
 		}
-		r := call(t.Context(), envelope("J"), takes(time.Minute), middleware.UniqueJob(s, nil, middleware.Lease(10*time.Second)))
+		unique := middleware.UniqueJob(s, nil, middleware.Lease(10*time.Second))
+		r := call(t.Context(), envelope("J"), takes(time.Minute), unique)
 		assert.Equal(t, job.KindSuccess, r.Kind())
 		assert.Equal(t, 3, failures)
 	})

@@ -41,7 +41,7 @@ func builtinCases(t *testing.T, section string) []builtinCase {
 	return s.Cases
 }
 
-// play makes the runs of a case at their times through layer, whose counts stand under key.
+// play makes the runs of a case at their times through layer, which counts under key.
 func play(t *testing.T, c builtinCase, s middleware.Store, key string, layer middleware.Middleware) {
 	t.Helper()
 	var runs []builtinRun
@@ -142,14 +142,16 @@ func TestThrottlesExceptionsVectors(t *testing.T) {
 		},
 		"outer_to_rate_limit": func(t *testing.T, _ builtinCase) {
 			s := middleware.NewMemory(nil)
-			throttle, rate := middleware.ThrottlesExceptions(s, 2, 0), middleware.RateLimited(s, 0, time.Minute, middleware.AsFailure())
+			throttle := middleware.ThrottlesExceptions(s, 2, 0)
+			rate := middleware.RateLimited(s, 0, time.Minute, middleware.AsFailure())
 			call(t.Context(), envelope("J"), succeeds(), throttle, rate)
 			call(t.Context(), envelope("J"), succeeds(), throttle, rate)
 			assert.Equal(t, 2, count(t, s, "throttle:J"))
 		},
 		"inner_to_rate_limit": func(t *testing.T, _ builtinCase) {
 			s := middleware.NewMemory(nil)
-			throttle, rate := middleware.ThrottlesExceptions(s, 2, 0), middleware.RateLimited(s, 0, time.Minute, middleware.AsFailure())
+			throttle := middleware.ThrottlesExceptions(s, 2, 0)
+			rate := middleware.RateLimited(s, 0, time.Minute, middleware.AsFailure())
 			call(t.Context(), envelope("J"), succeeds(), rate, throttle)
 			assert.Zero(t, count(t, s, "throttle:J"))
 		},
@@ -183,7 +185,8 @@ func TestRateLimitedVectors(t *testing.T) {
 			layer := middleware.RateLimited(middleware.NewMemory(nil), 1, time.Minute, middleware.AsFailure())
 			assert.ErrorIs(t, call(t.Context(), envelope("J"), fails(), layer).Err(), errOwn)
 			r := call(t.Context(), envelope("J"), fails(), layer)
-			assert.EqualError(t, assertRefused(t, r, job.KindRetry), "Rate limit exceeded for 'J': max 1 executions per 60 seconds.")
+			assert.EqualError(t, assertRefused(t, r, job.KindRetry),
+				"Rate limit exceeded for 'J': max 1 executions per 60 seconds.")
 		},
 		"blocked_inside_counts": func(t *testing.T, _ builtinCase) {
 			layer := middleware.RateLimited(middleware.NewMemory(nil), 1, time.Minute)
@@ -201,7 +204,8 @@ func TestRateLimitedVectors(t *testing.T) {
 		"error_is_an_ordinary_failure": func(t *testing.T, _ builtinCase) {
 			e := envelope("J")
 			e.MaxAttempts = 3
-			d := decide(t, e, succeeds(), middleware.RateLimited(middleware.NewMemory(nil), 0, time.Minute, middleware.AsFailure()))
+			rate := middleware.RateLimited(middleware.NewMemory(nil), 0, time.Minute, middleware.AsFailure())
+			d := decide(t, e, succeeds(), rate)
 			assert.Equal(t, job.Requeued.String(), d.Outcome.String())
 			assert.Equal(t, 2, d.Envelope.Attempt)
 			assert.Equal(t, time.Minute, d.Delay)
@@ -209,7 +213,8 @@ func TestRateLimitedVectors(t *testing.T) {
 		"error_on_last_attempt": func(t *testing.T, _ builtinCase) {
 			e := envelope("J")
 			e.MaxAttempts = 1
-			d := decide(t, e, succeeds(), middleware.RateLimited(middleware.NewMemory(nil), 0, time.Minute, middleware.AsFailure()))
+			rate := middleware.RateLimited(middleware.NewMemory(nil), 0, time.Minute, middleware.AsFailure())
+			d := decide(t, e, succeeds(), rate)
 			assert.Equal(t, job.Dead.String(), d.Outcome.String())
 		},
 		"pre_check_puts_back": func(t *testing.T, _ builtinCase) {
@@ -316,7 +321,8 @@ func TestTimeoutVectors(t *testing.T) {
 	}
 	runVectors(t, builtinCases(t, "timeout"), builtinCase.name, map[string]func(*testing.T, builtinCase){
 		"fast_job": func(t *testing.T, _ builtinCase) {
-			assert.Equal(t, job.KindSuccess, call(t.Context(), envelope("J"), succeeds(), middleware.Timeout(10*time.Second)).Kind())
+			r := call(t.Context(), envelope("J"), succeeds(), middleware.Timeout(10*time.Second))
+			assert.Equal(t, job.KindSuccess, r.Kind())
 		},
 		"passes_job": func(t *testing.T, _ builtinCase) {
 			var got job.Envelope
@@ -326,7 +332,10 @@ func TestTimeoutVectors(t *testing.T) {
 		},
 		"cleared_on_error": func(t *testing.T, _ builtinCase) {
 			var inside context.Context
-			inner := &core{handle: func(ctx context.Context, _ job.Envelope) job.Result { inside = ctx; return job.Retry(errOwn) }}
+			inner := &core{handle: func(ctx context.Context, _ job.Envelope) job.Result {
+				inside = ctx
+				return job.Retry(errOwn)
+			}}
 			assert.ErrorIs(t, call(t.Context(), envelope("J"), inner, middleware.Timeout(time.Second)).Err(), errOwn)
 			assert.ErrorIs(t, inside.Err(), context.Canceled, "the timer should be gone with the handler")
 		},
@@ -362,7 +371,8 @@ func TestTimeoutVectors(t *testing.T) {
 		"nested": func(t *testing.T, _ builtinCase) {
 			var r job.Result
 			took := timed(func() {
-				r = call(t.Context(), envelope("J"), takes(3*time.Second), middleware.Timeout(time.Second), middleware.Timeout(10*time.Second))
+				r = call(t.Context(), envelope("J"), takes(3*time.Second),
+					middleware.Timeout(time.Second), middleware.Timeout(10*time.Second))
 			})
 			overran(t, r, time.Second, "Job exceeded maximum execution time of 1 seconds.")
 			assert.Equal(t, time.Second, took)

@@ -123,7 +123,8 @@ func TestWithoutOverlappingVectors(t *testing.T) {
 				held(t, s, "overlap:import_products", time.Hour)
 				return job.Success()
 			}}
-			call(t.Context(), envelope("J"), inner, middleware.WithoutOverlapping(paused, imports, middleware.Lease(time.Minute)))
+			layer := middleware.WithoutOverlapping(paused, imports, middleware.Lease(time.Minute))
+			call(t.Context(), envelope("J"), inner, layer)
 			assertHeld(t, s, "overlap:import_products")
 		},
 		"overrun": func(t *testing.T, _ builtinCase) {

@@ -27,7 +27,9 @@ func loadVectors(t *testing.T, file string, v any) {
 
 // runVectors runs each of the named cases, and fails when a file has one that is neither run nor
 // left out.
-func runVectors[C any](t *testing.T, cases []C, name func(C) string, tests map[string]func(*testing.T, C), leftOut map[string]string) {
+func runVectors[C any](
+	t *testing.T, cases []C, name func(C) string, tests map[string]func(*testing.T, C), leftOut map[string]string,
+) {
 	require.NotEmpty(t, cases)
 	for _, c := range cases {
 		t.Run(name(c), func(t *testing.T) {
@@ -69,7 +71,7 @@ func TestPipelineVectors(t *testing.T) {
 		tests[name] = test
 	}
 	runVectors(t, file.Cases, func(c pipelineCase) string { return c.Name }, tests, map[string]string{
-		"non_middleware_entries": "the type system keeps other values out of the list; a nil layer is left out, which job tests",
+		"non_middleware_entries": "the compiler refuses other values in the list; job tests that a nil layer is left out",
 	})
 }
 

@@ -39,8 +39,8 @@ type order struct {
 func testHandlers() *job.Registry {
 	reg, err := job.NewRegistry(
 		handler("answer", func(_ context.Context, o order) job.Result { return answers[o.What] }),
-		handler("deaf", func(context.Context, order) job.Result { select {} }),
-		handler("heed", func(ctx context.Context, _ order) job.Result { <-ctx.Done(); return job.FromError(ctx.Err()) }),
+		handler("stuck", func(context.Context, order) job.Result { select {} }),
+		handler("stops", func(ctx context.Context, _ order) job.Result { <-ctx.Done(); return job.FromError(ctx.Err()) }),
 		handler("exit", func(context.Context, order) job.Result { os.Exit(1); return job.Success() }),
 		handler("panic", func(context.Context, order) job.Result { panic("at the disco") }),
 	)
@@ -121,7 +121,7 @@ func startPool(t testing.TB) *task.Task {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = pool.Shutdown(ctx) // a deaf job is stopped, which is an error
+		_ = pool.Shutdown(ctx) // a stuck job is stopped, which is an error
 		os.RemoveAll(dir)
 	})
 	return pool

@@ -94,8 +94,8 @@ func TestAPanicInTheWorkerIsARetryWithItsStack(t *testing.T) {
 func TestADeafJobIsStoppedWithItsProcess_Row21(t *testing.T) {
 	pool, dir := startPool(t), t.TempDir()
 	before := runtime.NumGoroutine()
-	h := handlerOf(t, pool, "deaf", 200*time.Millisecond)
-	d, attempts := untilFinished(t, quiet(), h, newJob(t, "deaf", order{Dir: dir}, 3))
+	h := handlerOf(t, pool, "stuck", 200*time.Millisecond)
+	d, attempts := untilFinished(t, quiet(), h, newJob(t, "stuck", order{Dir: dir}, 3))
 	assert.Equal(t, 3, attempts)
 	assert.Equal(t, job.Dead, d.Outcome)
 	assert.Equal(t, job.ReasonTimeout, d.Reason)
@@ -136,8 +136,8 @@ func TestAKilledWorkerIsACrash(t *testing.T) {
 	var wg sync.WaitGroup
 	var d job.Decision
 	wg.Go(func() {
-		e := newJob(t, "deaf", order{Dir: dir, Begun: rendezvous.Addr}, 3)
-		d = quiet().Decide(t.Context(), handlerOf(t, pool, "deaf", time.Minute), e)
+		e := newJob(t, "stuck", order{Dir: dir, Begun: rendezvous.Addr}, 3)
+		d = quiet().Decide(t.Context(), handlerOf(t, pool, "stuck", time.Minute), e)
 	})
 	begun := rendezvous.Next()
 	begun.Release("")
@@ -154,7 +154,7 @@ func TestTheRunnersLimitReachesTheWorker(t *testing.T) {
 	pool := startPool(t)
 	r := quiet()
 	r.Timeout = 200 * time.Millisecond
-	d := r.Decide(t.Context(), handlerOf(t, pool, "heed", time.Minute), newJob(t, "heed", order{}, 3))
+	d := r.Decide(t.Context(), handlerOf(t, pool, "stops", time.Minute), newJob(t, "stops", order{}, 3))
 	assert.Equal(t, job.Requeued, d.Outcome)
 	assert.Equal(t, job.ReasonTimeout, d.Reason)
 	if d.Abandoned != nil {
@@ -201,8 +201,8 @@ func TestAnInterruptedJobKeepsItsAttemptInThePool_Row24(t *testing.T) {
 	var wg sync.WaitGroup
 	var d job.Decision
 	wg.Go(func() {
-		e := newJob(t, "heed", order{Dir: dir, Begun: rendezvous.Addr}, 3)
-		d = quiet().Decide(ctx, handlerOf(t, pool, "heed", time.Minute), e)
+		e := newJob(t, "stops", order{Dir: dir, Begun: rendezvous.Addr}, 3)
+		d = quiet().Decide(ctx, handlerOf(t, pool, "stops", time.Minute), e)
 	})
 	rendezvous.Next().Release("")
 	cancel()
@@ -213,7 +213,7 @@ func TestAnInterruptedJobKeepsItsAttemptInThePool_Row24(t *testing.T) {
 	assert.Zero(t, pool.Status()[0].Lost)
 }
 
-// A job that was given up and is deaf keeps its caller until its process is stopped.
+// A job that was given up and ignores its context keeps its caller until its process is stopped.
 func TestALostLeaseWaitsUntilTheJobIsStopped(t *testing.T) {
 	t.Parallel()
 	pool, dir, rendezvous := startPool(t), t.TempDir(), testsync.NewRendezvous(t)
@@ -222,8 +222,8 @@ func TestALostLeaseWaitsUntilTheJobIsStopped(t *testing.T) {
 	var wg sync.WaitGroup
 	var d job.Decision
 	wg.Go(func() {
-		e := newJob(t, "deaf", order{Dir: dir, Begun: rendezvous.Addr}, 3)
-		d = quiet().Decide(ctx, handlerOf(t, pool, "deaf", 500*time.Millisecond), e)
+		e := newJob(t, "stuck", order{Dir: dir, Begun: rendezvous.Addr}, 3)
+		d = quiet().Decide(ctx, handlerOf(t, pool, "stuck", 500*time.Millisecond), e)
 	})
 	rendezvous.Next().Release("")
 	cancel(job.ErrLeaseLost)
@@ -243,8 +243,8 @@ func TestWhatDidNotRunIsDeferred(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	wg.Go(func() {
-		e := newJob(t, "heed", order{Dir: dir, Begun: rendezvous.Addr}, 3)
-		handlerOf(t, pool, "heed", time.Minute).Handle(ctx, e)
+		e := newJob(t, "stops", order{Dir: dir, Begun: rendezvous.Addr}, 3)
+		handlerOf(t, pool, "stops", time.Minute).Handle(ctx, e)
 	})
 	rendezvous.Next().Release("")
 
