@@ -6,8 +6,8 @@ import "encoding/json"
 // value. An object with jobType and one of jobId and v is an envelope and goes through Decode.
 // Anything else becomes the payload of a new job of defaultType with 5 attempts: an object or array
 // as it is, any other value as {"value": raw}. Text that holds JSON other than an object or array
-// stays text. Each call gives such a job a new id, so a redelivery has another one. Errors are
-// *DecodeError.
+// stays text. Each call gives such a job a new id, so a redelivery has another one. It returns the
+// errors of Decode and of New.
 func DecodeLegacy(raw any, defaultType string) (Envelope, error) {
 	var data []byte
 	switch r := raw.(type) {

@@ -164,9 +164,9 @@ func (d DeadLetter) holdsJob() bool {
 	return d.Raw == nil && d.Broken == "" && d.Job.JobType != ""
 }
 
-// Replayed returns the job of d as it starts again: attempt 1, the failures of its earlier
-// attempts, at most MaxFailures, under MetaErrors, and under MetaReplays how often it has been
-// replayed, this time included.
+// Replayed returns the job of d for another start, with attempt 1. Its meta has the failures of the
+// earlier attempts, the newest MaxFailures of them, under MetaErrors, and the number of replays,
+// this one included, under MetaReplays.
 func (d DeadLetter) Replayed() Envelope {
 	e := d.Job.WithAttempt(1)
 	e.Meta = cloned(e.Meta)

@@ -61,8 +61,8 @@ func Discard(reason string) Result { return Result{kind: KindDiscard, err: reaso
 // attempt. A job that is deferred for longer than Runner.MaxDeferAge is dead.
 func Defer(d time.Duration) Result { return Result{kind: KindDefer, delay: max(0, d), given: true} }
 
-// Skip says that the job is finished without having run: the answer of a middleware whose lock is
-// held.
+// Skip says that the job is finished without having run: the result of a middleware that finds its
+// lock held.
 func Skip(reason string) Result { return Result{kind: KindSkip, err: reasonText(reason)} }
 
 // FromError returns Success for nil, Fail for an error that Permanent marked, and Retry for any

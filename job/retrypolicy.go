@@ -14,9 +14,11 @@ const Unlimited = math.MaxInt32
 // least 1, Jitter at least 0. A policy equal to RetryPolicy{} means DefaultRetryPolicy; in any
 // other policy a zero is a zero, that of MaxDelay too.
 type RetryPolicy struct {
-	MaxAttempts         int           // runs in all, with the first; Unlimited: no limit
-	BaseDelay, MaxDelay time.Duration // the delay after the first attempt; the longest delay
-	Multiplier, Jitter  float64       // of a delay over the one before; the part by which it varies up and down
+	MaxAttempts int           // the most runs, the first included; Unlimited: no limit
+	BaseDelay   time.Duration // the delay after the first attempt
+	MaxDelay    time.Duration // the longest delay
+	Multiplier  float64       // how many times longer each delay is than the one before
+	Jitter      float64       // the part of a delay by which it varies, up and down: 0.2 is 20 %
 }
 
 // DefaultRetryPolicy returns 5 attempts with delays of 1 s that double up to 300 s, and a jitter of

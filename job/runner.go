@@ -46,8 +46,8 @@ type Runner struct {
 	// meta under MetaDeferredSince.
 	MaxDeferAge time.Duration
 
-	// Go runs f on another goroutine without waiting for it. A handler with a time limit runs
-	// there. nil: a new goroutine each time.
+	// Go, if not nil, must run f on another goroutine and not wait for it. A handler with a time
+	// limit runs there. nil: a new goroutine each time.
 	Go func(f func())
 
 	// KeepErrors is how many of its failed attempts a requeued job carries in its meta for the dead
