@@ -18,6 +18,7 @@ func nested(n int) []byte {
 }
 
 func TestCheckAcceptsEveryKindOfValue(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("x", 70_000)
 	for name, v := range map[string]any{
 		"nil":            nil,
@@ -50,12 +51,14 @@ func TestCheckAcceptsEveryKindOfValue(t *testing.T) {
 }
 
 func TestCheckAcceptsExtensionsOfEveryLength(t *testing.T) {
+	t.Parallel()
 	for name, head := range map[string][]byte{
 		"fixext 1": {0xd4, 5}, "fixext 2": {0xd5, 5}, "fixext 4": {0xd6, 5}, "fixext 8": {0xd7, 5}, "fixext 16": {0xd8, 5},
 		"ext 8": {0xc7, 3, 5}, "ext 16": {0xc8, 0, 3, 5}, "ext 32": {0xc9, 0, 0, 0, 3, 5}, "ext 8 of nothing": {0xc7, 0, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			content := map[string]int{"fixext 1": 1, "fixext 2": 2, "fixext 4": 4, "fixext 8": 8, "fixext 16": 16, "ext 8 of nothing": 0}
+			content := map[string]int{"fixext 1": 1, "fixext 2": 2, "fixext 4": 4, "fixext 8": 8, "fixext 16": 16,
+				"ext 8 of nothing": 0}
 			size, ok := content[name]
 			if !ok {
 				size = 3
@@ -71,6 +74,7 @@ func TestCheckAcceptsExtensionsOfEveryLength(t *testing.T) {
 }
 
 func TestCheckRefuses(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		raw  []byte
 		says string
@@ -99,6 +103,7 @@ func TestCheckRefuses(t *testing.T) {
 }
 
 func TestCheckAcceptsNestingUpToTheLimit(t *testing.T) {
+	t.Parallel()
 	n, err := Check(nested(MaxDepth))
 	require.NoError(t, err)
 	assert.Equal(t, MaxDepth, n)

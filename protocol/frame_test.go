@@ -77,13 +77,15 @@ func TestFraming(t *testing.T) {
 // bodies have sizes around those at which the Reader changes its way.
 func bodies() [][]byte {
 	var all [][]byte
-	for i, n := range []int{1, 3, 100, 4091, 4092, 4093, 5000, 2, firstStep - 1, firstStep, firstStep + 1, 1 << 20, 7, 4092, 4092, 1} {
+	for i, n := range []int{1, 3, 100, 4091, 4092, 4093, 5000, 2, firstStep - 1, firstStep, firstStep + 1,
+		1 << 20, 7, 4092, 4092, 1} {
 		all = append(all, bytes.Repeat([]byte{byte(i + 1)}, n))
 	}
 	return all
 }
 
 func TestReaderReturnsEveryBodyHoweverItArrives(t *testing.T) {
+	t.Parallel()
 	var stream []byte
 	for _, b := range bodies() {
 		stream = append(stream, frameOf(t, b)...)
@@ -133,6 +135,7 @@ type pieces struct {
 func (s *pieces) Read(p []byte) (int, error) { return s.src.Read(p[:min(len(p), s.n)]) }
 
 func TestReaderReadsAHeaderAndASmallBodyAtOnce(t *testing.T) {
+	t.Parallel()
 	one, two := frameOf(t, []byte("one")), frameOf(t, []byte("two!"))
 	src := &counting{src: bytes.NewReader(append(one, two...))}
 	r := NewReader(src, DefaultPackageSize)
@@ -157,6 +160,7 @@ func (c *counting) Read(p []byte) (int, error) {
 }
 
 func TestReaderNamesWhatEndsAStream(t *testing.T) {
+	t.Parallel()
 	lost := errors.New("connection lost")
 	for name, c := range map[string]struct {
 		src  io.Reader
@@ -185,17 +189,19 @@ func TestReaderNamesWhatEndsAStream(t *testing.T) {
 }
 
 func TestReaderSaysWhenAFrameIsPartial(t *testing.T) {
+	t.Parallel()
 	small, large := frameOf(t, []byte("abcdef")), frameOf(t, make([]byte, 10_000))
 	for name, c := range map[string]struct {
 		arrivals [][]byte
 		want     []bool
 	}{
-		"whole frames":              {[][]byte{small, small}, nil},
-		"two frames at once":        {[][]byte{append(small[:len(small):len(small)], small...)}, nil},
-		"a header, then the body":   {[][]byte{small[:4], small[4:], small}, []bool{true, false}},
-		"three pieces":              {[][]byte{small[:2], small[2:6], small[6:], small}, []bool{true, false}},
-		"a frame and the next half": {[][]byte{append(small[:len(small):len(small)], small[:5]...), small[5:]}, []bool{true, false}},
-		"a large body":              {[][]byte{large[:4000], large[4000:], small}, []bool{true, false}},
+		"whole frames":            {[][]byte{small, small}, nil},
+		"two frames at once":      {[][]byte{append(small[:len(small):len(small)], small...)}, nil},
+		"a header, then the body": {[][]byte{small[:4], small[4:], small}, []bool{true, false}},
+		"three pieces":            {[][]byte{small[:2], small[2:6], small[6:], small}, []bool{true, false}},
+		"a frame and the next half": {[][]byte{append(small[:len(small):len(small)], small[:5]...), small[5:]},
+			[]bool{true, false}},
+		"a large body": {[][]byte{large[:4000], large[4000:], small}, []bool{true, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var readers []io.Reader
@@ -215,6 +221,7 @@ func TestReaderSaysWhenAFrameIsPartial(t *testing.T) {
 }
 
 func TestAFrameThatFailedInTheMiddleIsNotResumed(t *testing.T) {
+	t.Parallel()
 	frame := frameOf(t, make([]byte, 10_000))
 	r := NewReader(iotest.TimeoutReader(&pieces{src: bytes.NewReader(frame), n: 5000}), DefaultPackageSize)
 	for range 2 {
@@ -247,6 +254,7 @@ func TestALargeBodyAfterAnotherCostsItsSize(t *testing.T) {
 }
 
 func TestEndFrameRefusesWhatIsOverTheLimit(t *testing.T) {
+	t.Parallel()
 	frame := append(BeginFrame(nil), make([]byte, 600)...)
 	err := EndFrame(frame, MinPackageSize)
 	assert.EqualError(t, err, "task package too large (-8): frame of 604 bytes, the limit is 512")
@@ -265,6 +273,7 @@ func TestReadingSmallFramesAllocatesNothing(t *testing.T) {
 }
 
 func TestWhatIsReadyIsReadWithoutTheStream(t *testing.T) {
+	t.Parallel()
 	const frames = 500
 	var stream []byte
 	for i := range frames {

@@ -13,10 +13,12 @@ import (
 func seed(f *testing.F) {
 	for _, b := range [][]byte{
 		nil, {0xc1}, {0xdd, 4, 0, 0, 0}, {0xdf, 4, 0, 0, 0}, nested(64), nested(65), {0xc7, 0, 5},
-		appendPackage(nil, &Package{Type: Sync, ID: 1, Task: []byte("t"), Payload: []byte{0xc0}, Meta: map[string]string{"k": "v"}, Soft: 1, Hard: 2}),
+		appendPackage(nil, &Package{Type: Sync, ID: 1, Task: []byte("t"), Payload: []byte{0xc0},
+			Meta: map[string]string{"k": "v"}, Soft: 1, Hard: 2}),
 		marshal(f, with(6, map[string]string{"a": "b"})),
 		AppendResponse(nil, &Response{ID: 1, OK: true, Data: []byte{0x91, 0xcb, 0, 0, 0, 0, 0, 0, 0, 0}}),
-		AppendGreeting(nil, Greeting{1, 2, 3, 4}), AppendNotice(nil, 7), {0, 0, 0, 0}, {0, 0, 0, 3, 1}, {0xff, 0xff, 0xff, 0xff},
+		AppendGreeting(nil, Greeting{1, 2, 3, 4}), AppendNotice(nil, 7),
+		{0, 0, 0, 0}, {0, 0, 0, 3, 1}, {0xff, 0xff, 0xff, 0xff},
 	} {
 		f.Add(b)
 	}

@@ -99,6 +99,7 @@ func sameAsJSON(t *testing.T, raw []byte, want json.RawMessage) {
 }
 
 func TestGoldenFramesAreReadAndWritten(t *testing.T) {
+	t.Parallel()
 	for _, frame := range readGolden(t).Frames {
 		t.Run(frame.Name, func(t *testing.T) {
 			body, _, err := NewReader(bytes.NewReader(unhex(t, frame.Hex)), DefaultPackageSize).Next()
@@ -136,6 +137,7 @@ func TestGoldenFramesAreReadAndWritten(t *testing.T) {
 }
 
 func TestGoldenRefusals(t *testing.T) {
+	t.Parallel()
 	for _, frame := range readGolden(t).Refused {
 		t.Run(frame.Name, func(t *testing.T) {
 			body, _, err := NewReader(bytes.NewReader(unhex(t, frame.Hex)), DefaultPackageSize).Next()
@@ -151,17 +153,20 @@ func TestGoldenRefusals(t *testing.T) {
 }
 
 func TestGreetingAndNoticeAreTheGoldenOnes(t *testing.T) {
+	t.Parallel()
 	named := make(map[string]string)
 	for _, frame := range readGolden(t).Frames {
 		named[frame.Name] = frame.Hex
 	}
 	greeting := AppendGreeting(nil, Greeting{Index: 0, Generation: 3, PID: 4711, MaxPackageSize: DefaultPackageSize})
 	assert.Equal(t, named["greeting"], hex.EncodeToString(greeting))
-	assert.Equal(t, named["notice: the worker drains, 9 is the last id that it read"], hex.EncodeToString(AppendNotice(nil, 9)))
+	assert.Equal(t, named["notice: the worker drains, 9 is the last id that it read"],
+		hex.EncodeToString(AppendNotice(nil, 9)))
 }
 
 // The hex blocks of PROTOCOL.md are golden frames, named by the line in front of each.
 func TestTheSpecificationShowsGoldenFrames(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../PROTOCOL.md")
 	require.NoError(t, err)
 	named := make(map[string]string)
@@ -179,6 +184,7 @@ func TestTheSpecificationShowsGoldenFrames(t *testing.T) {
 
 // Every status has its row in PROTOCOL.md.
 func TestTheSpecificationListsEveryStatus(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../PROTOCOL.md")
 	require.NoError(t, err)
 	for s := StatusResponseTooLarge; s <= StatusBusy; s++ {

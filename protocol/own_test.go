@@ -24,6 +24,7 @@ func damaged(b []byte) [][]byte {
 
 // The short ways to read the usual must not differ from the long ones.
 func TestTheUsualIsReadLikeTheRest(t *testing.T) {
+	t.Parallel()
 	payload := []byte{0x82, 0xa1, 'a', 0x93, 1, 0xc0, 0xc4, 1, 9, 0xa1, 'b', 0xcb, 1, 2, 3, 4, 5, 6, 7, 8}
 	for _, p := range []Package{
 		{Type: Sync, ID: 1<<40 + 5, Expire: 1 << 50, Task: []byte("main.Task"), Payload: payload},

@@ -35,6 +35,7 @@ func appendPackage(dst []byte, p *Package) []byte {
 }
 
 func TestPackagesComeBackAsTheyWent(t *testing.T) {
+	t.Parallel()
 	full := Package{
 		Type: Sync, ID: 1, Expire: 12345, Task: []byte("main.Hello"), Payload: []byte{0x81, 0xa1, 'a', 0x01},
 		Meta: map[string]string{"traceparent": "00-1", MetaCancel: "1"}, Soft: time.Second, Hard: 2 * time.Second,
@@ -71,38 +72,57 @@ func manyPairs(n int) map[string]string {
 }
 
 func TestParsePackageReadsWhatOtherClientsSend(t *testing.T) {
+	t.Parallel()
+	twice := append(marshal(t, with(2, 9)[:6]), 0x82, 0xa1, 'k', 0xa1, 'a', 0xa1, 'k', 0xa1, 'b')
+	twice[0] = 0x97
+	id := func(p Package) any { return p.ID }
 	for name, c := range map[string]struct {
-		body  []byte
-		check func(*testing.T, Package)
+		body []byte
+		part func(Package) any
+		want any
 	}{
-		"six elements": {marshal(t, with(2, 9)[:6]), func(t *testing.T, p Package) { assert.Equal(t, uint64(9), p.ID) }},
-		"unknown elements behind the eighth": {marshal(t, append(with(2, 9), "x", map[string]int{"y": 1})), func(t *testing.T, p Package) {
-			assert.Equal(t, "task", string(p.Task))
-		}},
-		"id in a signed encoding":    {marshal(t, with(2, int64(1<<40))), func(t *testing.T, p Package) { assert.Equal(t, uint64(1<<40), p.ID) }},
-		"id in 16 bits":              {marshal(t, with(2, uint16(9))), func(t *testing.T, p Package) { assert.Equal(t, uint64(9), p.ID) }},
-		"expire in an unsigned one":  {marshal(t, with(3, uint64(1<<40))), func(t *testing.T, p Package) { assert.Equal(t, int64(1<<40), p.Expire) }},
-		"expire of -5 in 8 bits":     {marshal(t, with(3, int8(-5))), func(t *testing.T, p Package) { assert.Equal(t, int64(-5), p.Expire) }},
-		"version in 32 bits":         {marshal(t, with(0, int32(1))), func(t *testing.T, p Package) { assert.Equal(t, Sync, p.Type) }},
-		"async alone":                {marshal(t, with(1, 5)), func(t *testing.T, p Package) { assert.True(t, p.Alone); assert.Equal(t, Async, p.Type) }},
-		"empty meta":                 {marshal(t, with(6, map[string]string{})), func(t *testing.T, p Package) { assert.Nil(t, p.Meta) }},
-		"limits in other encodings":  {marshal(t, with(7, []any{uint8(200), int64(300)})), func(t *testing.T, p Package) { assert.Equal(t, 300*time.Nanosecond, p.Hard) }},
-		"payload that is a number":   {marshal(t, with(5, 1.5)), func(t *testing.T, p Package) { assert.Equal(t, marshal(t, 1.5), p.Payload) }},
-		"array header of 32 bits":    {append([]byte{0xdd, 0, 0, 0, 6}, marshal(t, with(2, 9)[:6])[1:]...), func(t *testing.T, p Package) { assert.Equal(t, uint64(9), p.ID) }},
-		"one meta key with 2 values": {append(marshal(t, with(2, 9)[:6]), 0x82, 0xa1, 'k', 0xa1, 'a', 0xa1, 'k', 0xa1, 'b'), func(t *testing.T, p Package) { assert.Equal(t, map[string]string{"k": "b"}, p.Meta) }},
+		"six elements": {marshal(t, with(2, 9)[:6]), id, uint64(9)},
+		"unknown elements behind the eighth": {
+			marshal(t, append(with(2, 9), "x", map[string]int{"y": 1})),
+			func(p Package) any { return string(p.Task) }, "task",
+		},
+		"id in a signed encoding":   {marshal(t, with(2, int64(1<<40))), id, uint64(1 << 40)},
+		"id in 16 bits":             {marshal(t, with(2, uint16(9))), id, uint64(9)},
+		"expire in an unsigned one": {marshal(t, with(3, uint64(1<<40))), expireOf, int64(1 << 40)},
+		"expire of -5 in 8 bits":    {marshal(t, with(3, int8(-5))), expireOf, int64(-5)},
+		"version in 32 bits":        {marshal(t, with(0, int32(1))), func(p Package) any { return p.Type }, Sync},
+		"async alone": {
+			marshal(t, with(1, 5)),
+			func(p Package) any { return []any{p.Type, p.Alone} }, []any{Async, true},
+		},
+		"empty meta": {
+			marshal(t, with(6, map[string]string{})),
+			func(p Package) any { return p.Meta }, map[string]string(nil),
+		},
+		"limits in other encodings": {
+			marshal(t, with(7, []any{uint8(200), int64(300)})),
+			func(p Package) any { return p.Hard }, 300 * time.Nanosecond,
+		},
+		"payload that is a number": {
+			marshal(t, with(5, 1.5)),
+			func(p Package) any { return p.Payload }, marshal(t, 1.5),
+		},
+		"array header of 32 bits":    {append([]byte{0xdd, 0, 0, 0, 6}, marshal(t, with(2, 9)[:6])[1:]...), id, uint64(9)},
+		"one meta key with 2 values": {twice, func(p Package) any { return p.Meta }, map[string]string{"k": "b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if name == "one meta key with 2 values" {
-				c.body[0] = 0x97
-			}
+			t.Parallel()
 			p, err := ParsePackage(c.body)
 			require.NoError(t, err)
-			c.check(t, p)
+			assert.Equal(t, c.want, c.part(p))
 		})
 	}
 }
 
+func expireOf(p Package) any { return p.Expire }
+
 func TestParsePackageRefuses(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		body []byte
 		id   uint64
@@ -130,12 +150,13 @@ func TestParsePackageRefuses(t *testing.T) {
 		"one limit":                 {marshal(t, with(7, []int{1})), 7, "package limits"},
 		"three limits":              {marshal(t, with(7, []int{1, 2, 3})), 7, "package limits"},
 		"a negative limit":          {marshal(t, with(7, []int{1, -2})), 7, "hard limit is -2 ns"},
-		"soft not below hard":       {marshal(t, with(7, []int{2, 2})), 7, "soft limit is 2 ns, it must be below the hard limit, 2 ns"},
-		"a limit in words":          {marshal(t, with(7, []string{"1s", "2s"})), 7, "soft limit"},
-		"bytes behind it":           {append(marshal(t, with(2, 7)), 0xc0), 7, "1 bytes follow"},
-		"a payload cut short":       {append(marshal(t, with(2, 7)[:6])[:10], 0xc6, 0, 0, 0, 9), 7, "cut short"},
-		"0xc1 behind the eighth":    {append([]byte{0x99}, append(marshal(t, with(2, 7))[1:], 0xc1)...), 7, "reserved"},
-		"64 levels in the payload":  {append(marshal(t, with(2, 7)[:5])[:10], nested(64)...), 7, "deeper"},
+		"soft not below hard": {marshal(t, with(7, []int{2, 2})), 7,
+			"soft limit is 2 ns, it must be below the hard limit, 2 ns"},
+		"a limit in words":         {marshal(t, with(7, []string{"1s", "2s"})), 7, "soft limit"},
+		"bytes behind it":          {append(marshal(t, with(2, 7)), 0xc0), 7, "1 bytes follow"},
+		"a payload cut short":      {append(marshal(t, with(2, 7)[:6])[:10], 0xc6, 0, 0, 0, 9), 7, "cut short"},
+		"0xc1 behind the eighth":   {append([]byte{0x99}, append(marshal(t, with(2, 7))[1:], 0xc1)...), 7, "reserved"},
+		"64 levels in the payload": {append(marshal(t, with(2, 7)[:5])[:10], nested(64)...), 7, "deeper"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if strings.Contains(name, "payload") {
@@ -152,6 +173,7 @@ func TestParsePackageRefuses(t *testing.T) {
 }
 
 func TestFieldsOfFixedWidthChangeInPlace(t *testing.T) {
+	t.Parallel()
 	p := Package{Type: Sync, ID: 1, Task: []byte("t"), Payload: []byte{0xc0}}
 	frame := appendPackage(BeginFrame(nil), &p)
 	require.NoError(t, EndFrame(frame, DefaultPackageSize))

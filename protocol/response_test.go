@@ -10,6 +10,7 @@ import (
 )
 
 func TestResponsesComeBackAsTheyWent(t *testing.T) {
+	t.Parallel()
 	for name, r := range map[string]Response{
 		"a value":              {ID: 7, OK: true, Data: []byte{0xa2, 'o', 'k'}, TaskID: 12},
 		"a business value -2":  {ID: 7, OK: true, Data: []byte{0xfe}, TaskID: 12},
@@ -32,12 +33,14 @@ func TestResponsesComeBackAsTheyWent(t *testing.T) {
 }
 
 func TestNoDataIsNil(t *testing.T) {
+	t.Parallel()
 	got, err := ParseResponse(AppendResponse(nil, &Response{ID: 1, OK: true}))
 	require.NoError(t, err)
 	assert.Equal(t, []byte{0xc0}, got.Data)
 }
 
 func TestParseResponseReadsWhatOtherWorkersSend(t *testing.T) {
+	t.Parallel()
 	five, err := ParseResponse(marshal(t, []any{1, 7, true, 0, "x"}))
 	require.NoError(t, err)
 	assert.Equal(t, Response{ID: 7, OK: true, Data: []byte{0xa1, 'x'}}, five)
@@ -48,6 +51,7 @@ func TestParseResponseReadsWhatOtherWorkersSend(t *testing.T) {
 }
 
 func TestParseResponseRefuses(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		body []byte
 		id   uint64
@@ -87,6 +91,7 @@ func nextResponse(t *testing.T, frame []byte) *Response {
 }
 
 func TestAGreetingIsNoNotice(t *testing.T) {
+	t.Parallel()
 	want := Greeting{Index: 511, Generation: math.MaxUint64, PID: 4_000_000, MaxPackageSize: DefaultPackageSize}
 	r := nextResponse(t, AppendGreeting(nil, want))
 	got, ok := ParseGreeting(r)
@@ -97,6 +102,7 @@ func TestAGreetingIsNoNotice(t *testing.T) {
 }
 
 func TestANoticeIsNoGreeting(t *testing.T) {
+	t.Parallel()
 	for _, last := range []uint64{0, 5, math.MaxUint64} {
 		r := nextResponse(t, AppendNotice(nil, last))
 		got, ok := ParseNotice(r)
@@ -108,6 +114,7 @@ func TestANoticeIsNoGreeting(t *testing.T) {
 }
 
 func TestOtherResponsesAreNeither(t *testing.T) {
+	t.Parallel()
 	for name, r := range map[string]*Response{
 		"an answer":                   {ID: 7, OK: true, Data: marshal(t, []int{1, 2, 3, 4})},
 		"busy with an id":             {ID: 7, Status: StatusBusy, Data: []byte{5}},
@@ -130,6 +137,7 @@ func TestOtherResponsesAreNeither(t *testing.T) {
 }
 
 func TestTextIsTheMessageOfARefusal(t *testing.T) {
+	t.Parallel()
 	assert.Equal(t, "boom", (&Response{Data: AppendText(nil, "boom")}).Text())
 	for _, data := range [][]byte{nil, {0xc0}, {5}, {0xa5, 'a'}, {0xa1, 'a', 'b'}} {
 		assert.Empty(t, (&Response{Data: data}).Text())
@@ -137,9 +145,11 @@ func TestTextIsTheMessageOfARefusal(t *testing.T) {
 }
 
 func TestStatusesSayWhatTheyAre(t *testing.T) {
+	t.Parallel()
 	for status, want := range map[Status]string{
 		StatusOK: "ok (0)", StatusBusy: "task process busy (-2)", StatusProtocol: "task package protocol error (-3)",
-		StatusIllegal: "task package illegal (-4)", StatusTaskError: "task run error (-5)", StatusExpired: "task package expire (-6)",
+		StatusIllegal: "task package illegal (-4)", StatusTaskError: "task run error (-5)",
+		StatusExpired:     "task package expire (-6)",
 		StatusSockTimeout: "task sock timeout (-7)", StatusPackageTooLarge: "task package too large (-8)",
 		StatusResponseTooLarge: "task response too large (-9)", -1000: "unknown task status (-1000)",
 	} {

@@ -39,7 +39,8 @@ func aims(idle float64) []measure.Aim {
 	}
 	for _, c := range allCases() {
 		if c.Kind == kindSync && c.Size >= 64<<10 {
-			list = append(list, measure.AtLeast(fmt.Sprintf("%s: at least 0.75 of the bare echo", title(c)), "%.2f", 0.75, over(nameEcho, c, measure.Rate)))
+			list = append(list, measure.AtLeast(fmt.Sprintf("%s: at least 0.75 of the bare echo", title(c)), "%.2f",
+				0.75, over(nameEcho, c, measure.Rate)))
 		}
 	}
 	return append(list,
@@ -47,9 +48,12 @@ func aims(idle float64) []measure.Aim {
 		measure.AtLeast("AsyncMany: 750,000 tasks/s", "%.0f", 750_000, ours(newCase(kindAsyncMany, 64, 4), measure.Rate)),
 		measure.AtMost("a small Sync: at most 4 client allocations besides the caller's own value", "%.0f", 4,
 			func(r measure.Results) float64 { return math.Round(r.Median(nameOurs, small(8), measure.Allocs)) - 1 }),
-		measure.AtMost("choosing among 4 workers: under 60 ns", "%.0f ns", 60, func(measure.Results) float64 { return chooseTime(4) }),
-		measure.AtMost("choosing among 512 workers: under 1,000 ns", "%.0f ns", 1000, func(measure.Results) float64 { return chooseTime(512) }),
-		measure.AtMost("idle: no CPU", "%.2f ms of CPU in a second, all processes", idleLimit, func(measure.Results) float64 { return idle }),
+		measure.AtMost("choosing among 4 workers: under 60 ns", "%.0f ns", 60,
+			func(measure.Results) float64 { return chooseTime(4) }),
+		measure.AtMost("choosing among 512 workers: under 1,000 ns", "%.0f ns", 1000,
+			func(measure.Results) float64 { return chooseTime(512) }),
+		measure.AtMost("idle: no CPU", "%.2f ms of CPU in a second, all processes", idleLimit,
+			func(measure.Results) float64 { return idle }),
 	)
 }
 

@@ -31,7 +31,8 @@ func TestEveryContenderIsMeasured(t *testing.T) {
 	require.NoError(t, err)
 	p := plan{
 		rounds: 2, turn: 20 * time.Millisecond,
-		cases: []measure.Case{newCase(kindSync, 64, 1), newCase(kindSync, 1<<20, 1), newCase(kindAsync, 64, 1), newCase(kindSyncMany, 64, 1), newCase(kindAsyncMany, 64, 1)},
+		cases: []measure.Case{newCase(kindSync, 64, 1), newCase(kindSync, 1<<20, 1), newCase(kindAsync, 64, 1),
+			newCase(kindSyncMany, 64, 1), newCase(kindAsyncMany, 64, 1)},
 	}
 	r, err := p.run(sessions, io.Discard)
 	require.NoError(t, err)

@@ -34,7 +34,8 @@ func chart(file string, r measure.Results) error {
 		return fmt.Errorf("chart: it shows %s and the like, which was not measured", cases[0])
 	}
 	p := plot.New()
-	for _, style := range []*text.Style{&p.Title.TextStyle, &p.X.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label, &p.Legend.TextStyle} {
+	for _, style := range []*text.Style{&p.Title.TextStyle, &p.X.Label.TextStyle, &p.X.Tick.Label,
+		&p.Y.Tick.Label, &p.Legend.TextStyle} {
 		style.Font.Variant = "Sans"
 	}
 	p.Title.Padding = vg.Millimeter * 3

@@ -47,7 +47,8 @@ func pluginHandshake() plugin.HandshakeConfig {
 }
 
 func servePlugin() error {
-	plugin.Serve(&plugin.ServeConfig{HandshakeConfig: pluginHandshake(), Plugins: pluginSet(), Logger: hclog.NewNullLogger()})
+	plugin.Serve(&plugin.ServeConfig{HandshakeConfig: pluginHandshake(), Plugins: pluginSet(),
+		Logger: hclog.NewNullLogger()})
 	return nil
 }
 

@@ -19,7 +19,8 @@ func watchIdle() (float64, error) {
 		return measure.NotMeasured, err
 	}
 	payload := make([]byte, 64)
-	if _, _, err := measure.Turn(pool.caller, newCase(kindSync, len(payload), 8), payload, 100*time.Millisecond); err != nil {
+	if _, _, err := measure.Turn(pool.caller, newCase(kindSync, len(payload), 8), payload,
+		100*time.Millisecond); err != nil {
 		return measure.NotMeasured, errors.Join(err, pool.close())
 	}
 	time.Sleep(500 * time.Millisecond) // what the calls have left behind is over by then

@@ -84,7 +84,8 @@ func (s settings) plan() (plan, error) {
 		}
 	}
 	if len(p.cases) == 0 || p.rounds < 1 || p.turn <= 0 {
-		return plan{}, fmt.Errorf("nothing to measure: %d cases match -case %q, %d rounds of %v", len(p.cases), s.Cases, p.rounds, p.turn)
+		return plan{}, fmt.Errorf("nothing to measure: %d cases match -case %q, %d rounds of %v", len(p.cases),
+			s.Cases, p.rounds, p.turn)
 	}
 	return p, nil
 }

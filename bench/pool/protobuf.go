@@ -23,7 +23,8 @@ func protoAnswer(method string, in *wrapperspb.BytesValue) *wrapperspb.BytesValu
 }
 
 // protoCall makes a call of the service by way of invoke.
-func protoCall(c measure.Case, payload []byte, invoke func(method string, in, out *wrapperspb.BytesValue) error) func() error {
+func protoCall(c measure.Case, payload []byte, invoke func(method string, in,
+	out *wrapperspb.BytesValue) error) func() error {
 	method, want := methodEcho, payload
 	switch c.Kind {
 	case kindSync:

@@ -21,7 +21,8 @@ import (
 // openSQLiteFile opens a file with the pragmas that this queue sets, and with one connection, as
 // River and goqite ask for.
 func openSQLiteFile(place string) (*sql.DB, error) {
-	db, err := sql.Open("sqlite", "file:"+place+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_txlock=immediate")
+	const pragmas = "?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_txlock=immediate"
+	db, err := sql.Open("sqlite", "file:"+place+pragmas)
 	if err == nil {
 		db.SetMaxOpenConns(1)
 	}
@@ -57,7 +58,8 @@ func openGoqite(ctx context.Context, place string) (queueSession, error) {
 // goqiteTable makes goqite's table from the file beside its source, where it says to take it from.
 func goqiteTable(ctx context.Context, db *sql.DB) error {
 	var n int
-	if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM sqlite_master WHERE name = 'goqite'").Scan(&n); err != nil || n > 0 {
+	err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM sqlite_master WHERE name = 'goqite'").Scan(&n)
+	if err != nil || n > 0 {
 		return err
 	}
 	source, _ := runtime.FuncForPC(reflect.ValueOf(goqite.New).Pointer()).FileLine(0)

@@ -55,7 +55,8 @@ func openQueueMariaDB(ctx context.Context, place string) (queueSession, error) {
 }
 
 // sessionOf makes the tables and is the queue in them. An idle queue has a worker at its defaults.
-func sessionOf(ctx context.Context, q *queue.Queue, db *sql.DB, d sqlqueue.Dialect, atOnce int, close func() error) (queueSession, error) {
+func sessionOf(ctx context.Context, q *queue.Queue, db *sql.DB, d sqlqueue.Dialect, atOnce int,
+	close func() error) (queueSession, error) {
 	if _, err := migrate.Up(ctx, db, d, sqlqueue.Tables{}); err != nil {
 		return queueSession{}, err
 	}

@@ -10,9 +10,11 @@ import (
 
 // reportQueues writes the table, what stands behind it, and the aims as Markdown.
 func reportQueues(w io.Writer, p queuePlan, s *stores, r measure.Results) {
-	fmt.Fprintf(w, "%s, %s/%s, GOMAXPROCS %d. Medians of %d rounds, which alternate; ± is half the distance of the quartiles. Batches of %d.\n\n",
+	fmt.Fprintf(w, "%s, %s/%s, GOMAXPROCS %d. Medians of %d rounds, which alternate; "+
+		"± is half the distance of the quartiles. Batches of %d.\n\n",
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), p.rounds, queueBatch)
-	fmt.Fprintln(w, "| | setting | push/s, 1 caller | push/s, 8 callers | push/s in batches | worked/s | ± | pick-up p50 ms | p95 ms |")
+	fmt.Fprintln(w, "| | setting | push/s, 1 caller | push/s, 8 callers | push/s in batches | "+
+		"worked/s | ± | pick-up p50 ms | p95 ms |")
 	fmt.Fprintln(w, "|---|---|--:|--:|--:|--:|--:|--:|--:|")
 	for _, c := range queueContenders() {
 		if !r.Has(c.name) {
@@ -47,14 +49,18 @@ func queueAims() []measure.Aim {
 		return func(r measure.Results) float64 { return r.Median(name, pickUpCase, measure.P95) / 1000 }
 	}
 	return []measure.Aim{
-		measure.AtLeast("SQLite: worked at least 3 of River's on SQLite", "%.2f", 3, worked(nameRiverSQLite, nameQueueSQLite)),
+		measure.AtLeast("SQLite: worked at least 3 of River's on SQLite", "%.2f", 3, worked(nameRiverSQLite,
+			nameQueueSQLite)),
 		measure.AtLeast("SQLite: worked at least 1.5 of goqite's", "%.2f", 1.5, worked(nameGoqite, nameQueueSQLite)),
-		measure.AtLeast("PostgreSQL: worked as much as River with its best setting", "%.2f", 1, worked(nameRiverBest, nameQueuePostgres)),
-		measure.AtLeast("MariaDB: worked at least 5,000/s", "%.0f", 5000, func(r measure.Results) float64 { return r.Median(nameQueueMariaDB, workCase, measure.Rate) }),
+		measure.AtLeast("PostgreSQL: worked as much as River with its best setting", "%.2f", 1, worked(nameRiverBest,
+			nameQueuePostgres)),
+		measure.AtLeast("MariaDB: worked at least 5,000/s", "%.0f", 5000,
+			func(r measure.Results) float64 { return r.Median(nameQueueMariaDB, workCase, measure.Rate) }),
 		measure.AtMost("SQLite: pick-up p95 under 10 ms", "%.1f ms", 10, pickUp(nameQueueSQLite)),
 		measure.AtMost("PostgreSQL: pick-up p95 under 10 ms", "%.1f ms", 10, pickUp(nameQueuePostgres)),
 		// Nothing of the server can be waited for: what is left are the worker's looks, at most 300
 		// ms apart.
-		measure.AtMost("MariaDB: pick-up p95 within the time between two looks, 300 ms", "%.1f ms", 310, pickUp(nameQueueMariaDB)),
+		measure.AtMost("MariaDB: pick-up p95 within the time between two looks, 300 ms", "%.1f ms", 310,
+			pickUp(nameQueueMariaDB)),
 	}
 }

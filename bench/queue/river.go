@@ -78,7 +78,8 @@ func openRiverSQLite(ctx context.Context, place string) (queueSession, error) {
 	return s, err
 }
 
-func openRiver[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], setting river.Config) (queueSession, error) {
+func openRiver[TTx any](ctx context.Context, driver riverdriver.Driver[TTx],
+	setting river.Config) (queueSession, error) {
 	migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: quiet})
 	if err != nil {
 		return queueSession{}, err
@@ -111,7 +112,8 @@ func openRiver[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], set
 
 // riverWork counts the events of completed jobs, as River's own benchmark does: they come when that
 // is stored.
-func riverWork[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], setting river.Config, n int, began func()) (end time.Time, err error) {
+func riverWork[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], setting river.Config, n int,
+	began func()) (end time.Time, err error) {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &riverWorker{began: began})
 	setting.Workers, setting.Logger = workers, quiet
@@ -119,7 +121,8 @@ func riverWork[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], set
 	if err != nil {
 		return end, err
 	}
-	done, unsubscribe := client.SubscribeConfig(&river.SubscribeConfig{ChanSize: max(n, 1000), Kinds: []river.EventKind{river.EventKindJobCompleted}})
+	done, unsubscribe := client.SubscribeConfig(&river.SubscribeConfig{ChanSize: max(n, 1000),
+		Kinds: []river.EventKind{river.EventKindJobCompleted}})
 	defer unsubscribe()
 	if err := client.Start(ctx); err != nil {
 		return end, err

@@ -163,7 +163,8 @@ func (p queuePlan) pickUp(ctx context.Context, field runningQueues, progress io.
 			}
 		}
 		for i, q := range field {
-			res.Add(q.name, pickUpCase, measure.Sample{P50: measure.Quantile(took[i], 0.5), P95: measure.Quantile(took[i], 0.95)})
+			res.Add(q.name, pickUpCase, measure.Sample{P50: measure.Quantile(took[i], 0.5),
+				P95: measure.Quantile(took[i], 0.95)})
 		}
 	}
 	return nil

@@ -91,8 +91,9 @@ func (s *stores) openPostgres(ctx context.Context) (string, error) {
 	}
 	s.postgres = db
 	var version, fsync, commit string
-	err = db.QueryRowContext(ctx, "SELECT current_setting('server_version'), current_setting('fsync'), current_setting('synchronous_commit')").
-		Scan(&version, &fsync, &commit)
+	const settings = "SELECT current_setting('server_version'), current_setting('fsync'), " +
+		"current_setting('synchronous_commit')"
+	err = db.QueryRowContext(ctx, settings).Scan(&version, &fsync, &commit)
 	return fmt.Sprintf("%s, fsync=%s, synchronous_commit=%s", firstWord(version), fsync, commit), err
 }
 
@@ -103,7 +104,8 @@ func (s *stores) openMariaDB(ctx context.Context) (string, error) {
 	}
 	s.mariadb = db
 	var version, flush, binlog string
-	err = db.QueryRowContext(ctx, "SELECT @@version, @@innodb_flush_log_at_trx_commit, @@log_bin").Scan(&version, &flush, &binlog)
+	err = db.QueryRowContext(ctx, "SELECT @@version, @@innodb_flush_log_at_trx_commit, @@log_bin").Scan(&version,
+		&flush, &binlog)
 	return fmt.Sprintf("%s, innodb_flush_log_at_trx_commit=%s, log_bin=%s", version, flush, binlog), err
 }
 

@@ -18,6 +18,7 @@ type (
 func (e textual) MarshalText() ([]byte, error) { return []byte{byte(e.a)}, nil }
 
 func TestCheckAsksWhetherAnythingTravels(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		value any
 		want  string

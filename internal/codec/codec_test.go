@@ -47,7 +47,8 @@ type order struct {
 
 func sampleOrder() order {
 	return order{
-		Base: Base{ID: math.MaxUint64, Kind: "k"}, Name: "n", Count: -7, Price: 1.5, Data: []byte{1, 2}, Tags: []string{"a", ""},
+		Base: Base{ID: math.MaxUint64, Kind: "k"}, Name: "n", Count: -7, Price: 1.5, Data: []byte{1,
+			2}, Tags: []string{"a", ""},
 		To: &address{"s", 5}, Lines: []address{{"t", 1}, {"u", math.MaxUint16}},
 		Extra: map[string]any{"x": []any{int64(-2), uint64(math.MaxUint64), "s", nil, 1.25, true, []byte{3}}},
 		ByNo:  map[int]string{-1: "minus", 300: "more"}, Free: map[string]any{"n": int64(200)},
@@ -56,6 +57,7 @@ func sampleOrder() order {
 }
 
 func TestAStructComesBackAsItWent(t *testing.T) {
+	t.Parallel()
 	in := sampleOrder()
 	b, err := Append([]byte("head"), &in)
 	require.NoError(t, err)
@@ -101,6 +103,7 @@ type kinds struct {
 
 // Whatever the value, it comes back; and the library, where it converts nothing, reads the same.
 func TestAnyValueComesBack(t *testing.T) {
+	t.Parallel()
 	property := func(in kinds) bool {
 		b, err := Append(nil, &in)
 		require.NoError(t, err)
@@ -116,6 +119,7 @@ func TestAnyValueComesBack(t *testing.T) {
 }
 
 func TestCodecIsSafeForConcurrentUse(t *testing.T) {
+	t.Parallel()
 	in := sampleOrder()
 	var group sync.WaitGroup
 	for range 8 {
@@ -137,7 +141,8 @@ func FuzzDecode(f *testing.F) {
 	in := sampleOrder()
 	b, err := Append(nil, &in)
 	require.NoError(f, err)
-	for _, seed := range [][]byte{b, {0xc0}, {0x81, 0x90, 1}, {0xd6, 0xff, 0, 0, 0, 1}, {0xc7, 12, 0xff, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0}, {0xd4, 0x80, 0}} {
+	for _, seed := range [][]byte{b, {0xc0}, {0x81, 0x90, 1}, {0xd6, 0xff, 0, 0, 0, 1}, {0xc7, 12, 0xff, 255, 255,
+		255, 255, 0, 0, 0, 0, 0, 0, 0, 0}, {0xd4, 0x80, 0}} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -160,7 +165,8 @@ func FuzzDecode(f *testing.F) {
 			require.NoError(t, err)
 			assert.Equal(t, fmt.Sprint(v), fmt.Sprint(v2))
 		}
-		for _, into := range []any{new(order), new(kinds), new(any), new(map[any]any), new([]map[string]time.Time), new(hooked), new(node), new(error), new(asArray), new(mapper), new([]mapper)} {
+		for _, into := range []any{new(order), new(kinds), new(any), new(map[any]any), new([]map[string]time.Time),
+			new(hooked), new(node), new(error), new(asArray), new(mapper), new([]mapper)} {
 			calm(Decode(b, into))
 		}
 	})

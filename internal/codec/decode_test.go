@@ -47,6 +47,7 @@ func accepts[T any](in any, want T) func(*testing.T) {
 }
 
 func TestNumbersThatDoNotFitAreErrors(t *testing.T) {
+	t.Parallel()
 	t.Run("300 into int8", refuses[int8](300, "300 does not fit int8"))
 	t.Run("128 into int8", refuses[int8](128, "128 does not fit int8"))
 	t.Run("-129 into int8", refuses[int8](-129, "-129 does not fit int8"))
@@ -77,6 +78,7 @@ func TestNumbersThatDoNotFitAreErrors(t *testing.T) {
 }
 
 func TestNumbersThatFitAreKept(t *testing.T) {
+	t.Parallel()
 	t.Run("127 into int8", accepts(127, int8(127)))
 	t.Run("-128 in 64 bits into int8", accepts(int64(-128), int8(-128)))
 	t.Run("unsigned into int64", accepts(uint64(math.MaxInt64), int64(math.MaxInt64)))
@@ -96,6 +98,7 @@ func TestNumbersThatFitAreKept(t *testing.T) {
 }
 
 func TestNilIsTheZeroValue(t *testing.T) {
+	t.Parallel()
 	t.Run("int", accepts(nil, 0))
 	t.Run("string", accepts(nil, ""))
 	t.Run("slice", accepts(nil, []int(nil)))
@@ -113,6 +116,7 @@ func TestNilIsTheZeroValue(t *testing.T) {
 }
 
 func TestErrorsSayWhere(t *testing.T) {
+	t.Parallel()
 	type line struct{ Count int8 }
 	type doc struct {
 		Items []line
@@ -124,10 +128,14 @@ func TestErrorsSayWhere(t *testing.T) {
 		in   any
 		says string
 	}{
-		"a field in a slice":  {map[string]any{"Items": []any{map[string]any{"Count": 1}, map[string]any{"Count": 300}}}, "Items[1].Count: 300 does not fit int8"},
-		"a field in a map":    {map[string]any{"ByID": map[string]any{"x": map[string]any{"Count": "no"}}}, `ByID[x].Count: string "no" does not fit int8`},
-		"deep":                {map[string]any{"Deep": []any{[]any{map[int]int{7: -1}}}}, "Deep[0][0][7]: -1 does not fit uint8"},
-		"a key":               {map[string]any{"Deep": []any{[]any{map[string]int{"k": 1}}}}, `Deep[0][0][key]: string "k" does not fit int`},
+		"a field in a slice": {map[string]any{"Items": []any{map[string]any{"Count": 1},
+			map[string]any{"Count": 300}}}, "Items[1].Count: 300 does not fit int8"},
+		"a field in a map": {map[string]any{"ByID": map[string]any{"x": map[string]any{"Count": "no"}}},
+			`ByID[x].Count: string "no" does not fit int8`},
+		"deep": {map[string]any{"Deep": []any{[]any{map[int]int{7: -1}}}},
+			"Deep[0][0][7]: -1 does not fit uint8"},
+		"a key": {map[string]any{"Deep": []any{[]any{map[string]int{"k": 1}}}},
+			`Deep[0][0][key]: string "k" does not fit int`},
 		"a name that is none": {map[int]int{1: 2}, "a field of codec.doc is named by integer, not by a string"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,13 +146,17 @@ func TestErrorsSayWhere(t *testing.T) {
 }
 
 func TestInterfacesHoldWideNumbers(t *testing.T) {
+	t.Parallel()
 	in := map[string]any{
-		"small": 5, "minus": -2, "int8": int8(-100), "uint16": uint16(60000), "uint64": uint64(7), "huge": uint64(math.MaxUint64),
+		"small": 5, "minus": -2, "int8": int8(-100), "uint16": uint16(60000), "uint64": uint64(7),
+		"huge":    uint64(math.MaxUint64),
 		"float32": float32(1.5), "list": []any{1, []int{2}, []byte{3}}, "map": map[int]string{4: "x"}, "nil": nil, "s": "s",
 	}
 	want := map[string]any{
-		"small": int64(5), "minus": int64(-2), "int8": int64(-100), "uint16": int64(60000), "uint64": int64(7), "huge": uint64(math.MaxUint64),
-		"float32": 1.5, "list": []any{int64(1), []any{int64(2)}, []byte{3}}, "map": map[any]any{int64(4): "x"}, "nil": nil, "s": "s",
+		"small": int64(5), "minus": int64(-2), "int8": int64(-100), "uint16": int64(60000), "uint64": int64(7),
+		"huge":    uint64(math.MaxUint64),
+		"float32": 1.5, "list": []any{int64(1), []any{int64(2)}, []byte{3}},
+		"map": map[any]any{int64(4): "x"}, "nil": nil, "s": "s",
 	}
 	got, err := Value(marshal(t, in))
 	require.NoError(t, err)
@@ -158,11 +170,13 @@ func TestInterfacesHoldWideNumbers(t *testing.T) {
 		Ptr   *any
 	}
 	var inner any = int64(5)
-	t.Run("in a struct", accepts(map[string]any{"Any": in, "Free": in, "List": []any{in}, "Keyed": map[any]any{int8(1): in}, "Ptr": 5},
+	t.Run("in a struct", accepts(map[string]any{"Any": in, "Free": in, "List": []any{in},
+		"Keyed": map[any]any{int8(1): in}, "Ptr": 5},
 		holder{Any: want, Free: want, List: []any{want}, Keyed: map[any]any{int64(1): want}, Ptr: &inner}))
 }
 
 func TestValueOfMixedKeys(t *testing.T) {
+	t.Parallel()
 	raw := []byte{0x83, 0xa1, 'a', 1, 2, 0xa1, 'b', 0xa1, 'c', 3}
 	got, err := Value(raw)
 	require.NoError(t, err)
@@ -174,11 +188,13 @@ func TestValueOfMixedKeys(t *testing.T) {
 }
 
 func TestValueNamesUnknownExtensions(t *testing.T) {
+	t.Parallel()
 	_, err := Value([]byte{0xd4, 99, 0})
 	assert.ErrorContains(t, err, "ext id=99")
 }
 
 func TestMapsWithKeysOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	t.Run("int keys", accepts(map[int]string{-1: "a", 300: "b"}, map[int]string{-1: "a", 300: "b"}))
 	t.Run("narrow keys", accepts(map[int64]string{5: "a"}, map[uint8]string{5: "a"}))
 	t.Run("a key that does not fit", refuses[map[uint8]string](map[int]string{300: "a"}, "300 does not fit uint8"))
@@ -199,6 +215,7 @@ func TestMapsWithKeysOfTheirOwn(t *testing.T) {
 }
 
 func TestDecodeDoesNotTouchWhatACallerHolds(t *testing.T) {
+	t.Parallel()
 	raw := marshal(t, []byte("abc"))
 	var b []byte
 	require.NoError(t, Decode(raw, &b))
@@ -213,6 +230,7 @@ func TestDecodeDoesNotTouchWhatACallerHolds(t *testing.T) {
 }
 
 func TestDecodeFollowsAPointerInAnInterface(t *testing.T) {
+	t.Parallel()
 	target := &address{Street: "old", No: 5}
 	var v any = target
 	require.NoError(t, Decode(marshal(t, map[string]any{"Street": "new"}), &v))
@@ -221,6 +239,7 @@ func TestDecodeFollowsAPointerInAnInterface(t *testing.T) {
 }
 
 func TestAnErrorTravelsAsItsText(t *testing.T) {
+	t.Parallel()
 	type outcome struct{ Err error }
 	b, err := Append(nil, outcome{fmt.Errorf("boom")})
 	require.NoError(t, err)
@@ -231,6 +250,7 @@ func TestAnErrorTravelsAsItsText(t *testing.T) {
 }
 
 func TestTimesKeepTheirInstant(t *testing.T) {
+	t.Parallel()
 	zone := time.FixedZone("somewhere", 5*3600)
 	for _, in := range []time.Time{
 		time.Now(), time.Unix(0, 0), time.Unix(1<<34, 5), time.Unix(-1, 999), time.Date(2026, 2, 3, 4, 5, 6, 7, zone), {},
@@ -249,6 +269,7 @@ func TestTimesKeepTheirInstant(t *testing.T) {
 }
 
 func TestBytesOfManySizes(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{0, 1, 255, 256, 65536, 3 << 20} {
 		in := bytes.Repeat([]byte{7}, n)
 		b, err := Append(nil, in)
@@ -261,6 +282,7 @@ func TestBytesOfManySizes(t *testing.T) {
 }
 
 func TestOnlyLargeBytesShareMemory(t *testing.T) {
+	t.Parallel()
 	for size, shared := range map[int]bool{Large - 1: false, Large: true, 1 << 20: true} {
 		b := marshal(t, struct{ Data, Next []byte }{make([]byte, size), []byte("next")})
 		before := bytes.Clone(b)
@@ -303,6 +325,7 @@ func (m *marsh) UnmarshalMsgpack(b []byte) error {
 }
 
 func TestTypesThatEncodeThemselves(t *testing.T) {
+	t.Parallel()
 	u, err := url.Parse("https://example.org/x")
 	require.NoError(t, err)
 	in := hooked{
@@ -321,10 +344,11 @@ func TestTypesThatEncodeThemselves(t *testing.T) {
 }
 
 func TestDecodeRefusesWhatItCannotFill(t *testing.T) {
+	t.Parallel()
 	assert.ErrorContains(t, Decode([]byte{1}, nil), "not a pointer")
 	assert.ErrorContains(t, Decode([]byte{1}, 5), "not a pointer")
 	assert.ErrorContains(t, Decode([]byte{1}, (*int)(nil)), "not a pointer")
-	assert.ErrorContains(t, Decode(nil, new(int)), "no msgpack value")
+	assert.ErrorContains(t, Decode(nil, new(int)), "not a msgpack value")
 	assert.ErrorContains(t, Decode([]byte{1, 2}, new(int)), "1 bytes follow")
 	_, err := Value([]byte{1, 2})
 	assert.ErrorContains(t, err, "1 bytes follow")
@@ -337,12 +361,14 @@ func (panicker) EncodeMsgpack(*msgpack.Encoder) error  { panic("encoder broke") 
 func (*panicker) DecodeMsgpack(*msgpack.Decoder) error { panic("decoder broke") }
 
 func TestAPanicOfATypesOwnDecoderIsAnError(t *testing.T) {
+	t.Parallel()
 	assert.EqualError(t, Decode([]byte{1}, new(panicker)), "decode into *codec.panicker: panic: decoder broke")
 	_, err := Append(nil, panicker{})
 	assert.EqualError(t, err, "encode codec.panicker: panic: encoder broke")
 }
 
 func TestLongValuesAreCutInErrors(t *testing.T) {
+	t.Parallel()
 	_, err := decodeInto[int](t, strings.Repeat("x", 1000))
 	assert.Less(t, len(err.Error()), 120)
 }
@@ -358,6 +384,7 @@ func (m *mapper) DecodeMsgpack(d *msgpack.Decoder) (err error) {
 // Row 71: the library looks for a map's length inside an extension, whose content no walk has
 // checked.
 func TestAnExtensionIsNotReadAsAMap_Row71(t *testing.T) {
+	t.Parallel()
 	for name, b := range map[string][]byte{
 		"a map of 4 Gi in an extension":       {0xd7, 5, 0xdf, 0xff, 0xff, 0xff, 0xff, 0, 0, 0},
 		"a map of 4 Gi in a time":             {0xd7, 0xff, 0xdf, 0xff, 0xff, 0xff, 0xff, 0, 0, 0},
@@ -365,7 +392,8 @@ func TestAnExtensionIsNotReadAsAMap_Row71(t *testing.T) {
 		"an extension of nothing, then a map": {0xc7, 0, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, into := range []any{new(mapper), new(map[string]int), new(map[string]any), new(map[int]string), new(order), new([]int), new(int), new(string)} {
+			for _, into := range []any{new(mapper), new(map[string]int), new(map[string]any), new(map[int]string),
+				new(order), new([]int), new(int), new(string)} {
 				assert.Error(t, Decode(b, into), "%T", into)
 			}
 		})
@@ -373,6 +401,7 @@ func TestAnExtensionIsNotReadAsAMap_Row71(t *testing.T) {
 }
 
 func TestATimeInsideATypesOwnDecoderIsRead(t *testing.T) {
+	t.Parallel()
 	at := time.Unix(1<<31, 600_000_000)
 	var m mapper
 	require.NoError(t, Decode(marshal(t, map[string]any{"at": at, "then": 5}), &m))

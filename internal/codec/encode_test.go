@@ -34,6 +34,7 @@ func chain(n int) *node {
 }
 
 func TestValuesThatCannotBeEncodedAreErrors(t *testing.T) {
+	t.Parallel()
 	ring := &node{Name: "ring"}
 	ring.Next = ring
 	var self any
@@ -79,6 +80,7 @@ func TestValuesThatCannotBeEncodedAreErrors(t *testing.T) {
 }
 
 func TestDeepValuesUpToTheLimitAreEncoded(t *testing.T) {
+	t.Parallel()
 	b, err := Append(nil, chain(64))
 	require.NoError(t, err)
 	var out node
@@ -87,6 +89,7 @@ func TestDeepValuesUpToTheLimitAreEncoded(t *testing.T) {
 }
 
 func TestNumbersAreWrittenShort(t *testing.T) {
+	t.Parallel()
 	b, err := Append(nil, []int64{1, -2, 300})
 	require.NoError(t, err)
 	assert.Equal(t, []byte{0x93, 1, 0xfe, 0xcd, 1, 0x2c}, b)
@@ -126,6 +129,7 @@ type (
 
 // What the library writes by its rules for fields is what Decode reads.
 func TestFieldsAreNamedAsTheLibraryNamesThem(t *testing.T) {
+	t.Parallel()
 	for name, v := range map[string]any{
 		"embedded and tagged": &tagged{inner: inner{1, 2}, Renamed: "r", Alias: 3, private: 4},
 		"omitted":             &tagged{},
@@ -146,7 +150,8 @@ func TestFieldsAreNamedAsTheLibraryNamesThem(t *testing.T) {
 		})
 	}
 	var out tagged
-	require.NoError(t, Decode(marshal(t, map[string]int{"old": 4, "A": 1, "Skipped": 5, "private": 6, "unknown": 7}), &out))
+	require.NoError(t, Decode(marshal(t, map[string]int{"old": 4, "A": 1, "Skipped": 5, "private": 6,
+		"unknown": 7}), &out))
 	assert.Equal(t, tagged{inner: inner{A: 1}, Alias: 4}, out)
 
 	var hidden shadowing

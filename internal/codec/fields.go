@@ -57,7 +57,8 @@ func (p *plan) add(fs ...*field) {
 // embedded returns the fields of an embedded struct that become fields of p. If p already has a
 // field of the same name, it hides all fields of the struct, or with the tag option inline only
 // that one.
-func (b *builder) embedded(p *plan, t reflect.Type, options map[string]string, index []int, path []reflect.Type) ([]*field, bool) {
+func (b *builder) embedded(p *plan, t reflect.Type, options map[string]string, index []int,
+	path []reflect.Type) ([]*field, bool) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}

@@ -28,6 +28,7 @@ func written(t *testing.T, l *Lent, b []byte) []byte {
 }
 
 func TestWhatIsLentComesToTheSameBytes(t *testing.T) {
+	t.Parallel()
 	large := bytes.Repeat([]byte("large"), Large)
 	longer := strings.Repeat("longer", Large)
 	type body struct {

@@ -42,18 +42,25 @@ type (
 
 // What is written without the library is what the library writes.
 func TestPlainValuesAreWrittenAsTheLibraryWritesThem(t *testing.T) {
+	t.Parallel()
 	var values []any
 	for _, n := range []int64{
-		0, 1, 31, 32, 127, 128, 255, 256, math.MaxInt16, math.MaxUint16, math.MaxUint16 + 1, math.MaxInt32, math.MaxUint32, math.MaxUint32 + 1, math.MaxInt64,
-		-1, -32, -33, math.MinInt8, math.MinInt8 - 1, math.MinInt16, math.MinInt16 - 1, math.MinInt32, math.MinInt32 - 1, math.MinInt64,
+		0, 1, 31, 32, 127, 128, 255, 256, math.MaxInt16, math.MaxUint16, math.MaxUint16 + 1, math.MaxInt32,
+		math.MaxUint32, math.MaxUint32 + 1, math.MaxInt64,
+		-1, -32, -33, math.MinInt8, math.MinInt8 - 1, math.MinInt16, math.MinInt16 - 1, math.MinInt32,
+		math.MinInt32 - 1, math.MinInt64,
 	} {
 		i, in := int(n), &inner{A: int(n)}
-		values = append(values, n, i, int8(n), uint8(n), uint64(n), float32(n), float64(n), n > 0, time.Duration(n), &i, narrow{
-			n > 0, i, int8(n), int16(n), int32(n), n, uint(n), uint8(n), uint16(n), uint32(n), uint64(n), float32(n), float64(n),
-			strings.Repeat("s", i&511), make([]byte, i&1023), make([]letter, i&1), time.Duration(n), &i, struct{ A string }{"a"}, &in, "named", "skipped", 1,
-		})
+		values = append(values, n, i, int8(n), uint8(n), uint64(n), float32(n), float64(n), n > 0, time.Duration(n),
+			&i, narrow{
+				n > 0, i, int8(n), int16(n), int32(n), n, uint(n), uint8(n), uint16(n), uint32(n), uint64(n), float32(n),
+				float64(n),
+				strings.Repeat("s", i&511), make([]byte, i&1023), make([]letter,
+					i&1), time.Duration(n), &i, struct{ A string }{"a"}, &in, "named", "skipped", 1,
+			})
 	}
-	values = append(values, nil, narrow{}, &narrow{}, (*narrow)(nil), struct{}{}, []byte(nil), []byte{}, "", []letter(nil), math.NaN(), math.Inf(-1))
+	values = append(values, nil, narrow{}, &narrow{}, (*narrow)(nil), struct{}{}, []byte(nil), []byte{}, "",
+		[]letter(nil), math.NaN(), math.Inf(-1))
 	for _, n := range []int{31, 32, 255, 256, Large} {
 		values = append(values, strings.Repeat("s", n), make([]byte, n))
 	}
@@ -74,6 +81,7 @@ func byTheLibrary(t *testing.T, v any) []byte {
 }
 
 func TestWhatIsNotPlainIsTheLibrarysPart(t *testing.T) {
+	t.Parallel()
 	for name, v := range map[string]any{
 		"tags":             tagged{},
 		"embedded":         shadowing{},

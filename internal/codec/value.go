@@ -61,7 +61,7 @@ func (d *decoder) any() (any, error) {
 	case raw.Map:
 		return d.anyMap(t.Len)
 	}
-	return nil, errors.New("the bytes are no msgpack value")
+	return nil, errors.New("the bytes are not a msgpack value")
 }
 
 func (d *decoder) anyList(n int) (any, error) {

@@ -34,6 +34,7 @@ func pair(t *testing.T) (a, b net.Conn) {
 }
 
 func TestMessagesArriveAsTheyWereSent(t *testing.T) {
+	t.Parallel()
 	a, b := pair(t)
 	from, to := NewConn(a), NewConn(b)
 	messages := []Message{
@@ -63,6 +64,7 @@ func TestMessagesArriveAsTheyWereSent(t *testing.T) {
 }
 
 func TestConcurrentSendsDoNotMix(t *testing.T) {
+	t.Parallel()
 	const senders, each = 8, 50
 	a, b := pair(t)
 	from, to := NewConn(a), NewConn(b)
@@ -87,6 +89,7 @@ func TestConcurrentSendsDoNotMix(t *testing.T) {
 // The other side is stopped for a while: what was sent to it arrives whole and in order, what was
 // refused does not arrive.
 func TestSendGivesUpOnASideThatDoesNotRead(t *testing.T) {
+	t.Parallel()
 	a, b := pair(t)
 	c := NewConn(a)
 	big := Message{Kind: KindBootError, Text: strings.Repeat("x", maxLine-100)}
@@ -111,6 +114,7 @@ func TestSendGivesUpOnASideThatDoesNotRead(t *testing.T) {
 }
 
 func TestLinesOverTheLimitAreRefused(t *testing.T) {
+	t.Parallel()
 	a, b := pair(t)
 	c := NewConn(b)
 	assert.ErrorContains(t, c.Send(Message{Kind: KindDrain, Text: strings.Repeat("x", maxLine)}), "the limit is 1048576")
@@ -120,6 +124,7 @@ func TestLinesOverTheLimitAreRefused(t *testing.T) {
 }
 
 func TestTheEndInTheMiddleOfALineIsTheEnd(t *testing.T) {
+	t.Parallel()
 	a, b := pair(t)
 	_, err := a.Write([]byte(`{"Kind":"drain"`))
 	require.NoError(t, err)
@@ -129,6 +134,7 @@ func TestTheEndInTheMiddleOfALineIsTheEnd(t *testing.T) {
 }
 
 func TestAForeignLineIsAnErrorAndNotTheEnd(t *testing.T) {
+	t.Parallel()
 	a, b := pair(t)
 	_, err := a.Write([]byte("hello\n" + `{"Kind":"drain"}` + "\n"))
 	require.NoError(t, err)

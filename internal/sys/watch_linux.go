@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const watched = unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
+const watched = unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO |
+	unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
 
 // WatchGone returns a channel that gets a name whenever that file of dir was removed, renamed away,
 // or replaced by a rename; all names when dir itself goes. It costs nothing while nothing happens.

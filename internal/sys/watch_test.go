@@ -27,9 +27,15 @@ func TestWatchReportsWhatIsGone_Row17(t *testing.T) {
 		act  func(dir string) error
 		want []string
 	}{
-		"removed":            {func(dir string) error { return os.Remove(filepath.Join(dir, "a")) }, []string{"a"}},
-		"renamed away":       {func(dir string) error { return os.Rename(filepath.Join(dir, "b"), filepath.Join(dir, "z")) }, []string{"b"}},
-		"replaced":           {func(dir string) error { return os.Rename(filepath.Join(dir, "other"), filepath.Join(dir, "a")) }, []string{"a"}},
+		"removed": {func(dir string) error { return os.Remove(filepath.Join(dir, "a")) }, []string{"a"}},
+		"renamed away": {func(dir string) error {
+			return os.Rename(filepath.Join(dir, "b"), filepath.Join(dir,
+				"z"))
+		}, []string{"b"}},
+		"replaced": {func(dir string) error {
+			return os.Rename(filepath.Join(dir, "other"),
+				filepath.Join(dir, "a"))
+		}, []string{"a"}},
 		"directory and all":  {os.RemoveAll, nil},
 		"directory is moved": {func(dir string) error { return os.Rename(dir, dir+".moved") }, []string{"a", "b"}},
 	}

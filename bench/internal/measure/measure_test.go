@@ -8,6 +8,7 @@ import (
 )
 
 func TestFiguresOfRounds(t *testing.T) {
+	t.Parallel()
 	c := Case{"sync", 64, 1, 1}
 	r := Results{
 		{"ours", c}: {{Rate: 10}, {Rate: 20}, {Rate: 90}},
@@ -21,6 +22,7 @@ func TestFiguresOfRounds(t *testing.T) {
 }
 
 func TestAnAimSaysWhetherItIsReached(t *testing.T) {
+	t.Parallel()
 	figure := func(x float64) func(Results) float64 { return func(Results) float64 { return x } }
 	assert.Equal(t, "- reached: speed: 2.0", AtLeast("speed", "%.1f", 2, figure(2)).Line(Results{}))
 	assert.Equal(t, "- **not reached**: speed: 1.9", AtLeast("speed", "%.1f", 2, figure(1.9)).Line(Results{}))
