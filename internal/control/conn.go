@@ -18,23 +18,22 @@ const (
 )
 
 // A Conn sends and receives Messages as JSON lines of at most 1 MiB. Send is safe for concurrent
-// use; Receive is one goroutine's.
+// use; only one goroutine may call Receive.
 type Conn struct {
 	c net.Conn
 	r *bufio.Reader
 
 	mu   sync.Mutex // held while a line is written
-	rest []byte     // of a line that was cut; it comes before the next one
+	rest []byte     // of a line that was written in part; it precedes the next one
 }
 
-// NewConn speaks over c, a stream, which the Conn takes over.
+// NewConn returns a Conn over the stream c, which it takes over.
 func NewConn(c net.Conn) *Conn {
 	return &Conn{c: c, r: bufio.NewReader(c)}
 }
 
-// Send writes one message. It never blocks for more than a second: when the other side does not
-// read for so long, the error wraps os.ErrDeadlineExceeded, and the message was not and will not be
-// sent.
+// Send writes one message. It blocks for at most a second. If the other side reads nothing for that
+// long, the error wraps os.ErrDeadlineExceeded, and the message is dropped.
 func (c *Conn) Send(m Message) error {
 	deadline := time.Now().Add(sendLimit)
 	line, err := json.Marshal(m)
@@ -53,8 +52,8 @@ func (c *Conn) Send(m Message) error {
 	return nil
 }
 
-// write sends what is left of an earlier line, and line. A line that has begun is as good as sent:
-// the other side cannot do without its end.
+// write sends the rest of an earlier line, then line. A line that was written in part counts as
+// sent, because the rest must follow it.
 func (c *Conn) write(line []byte, deadline time.Time) error {
 	if err := c.c.SetWriteDeadline(deadline); err != nil {
 		return err
@@ -71,8 +70,8 @@ func (c *Conn) write(line []byte, deadline time.Time) error {
 	return err
 }
 
-// Receive waits for the next message. The error is io.EOF when the other side is gone, in the
-// middle of a line too.
+// Receive waits for the next message. The error is io.EOF if the stream has ended, even within a
+// line.
 func (c *Conn) Receive() (Message, error) {
 	line, err := c.readLine()
 	if err != nil {
@@ -105,5 +104,5 @@ func (c *Conn) readLine() ([]byte, error) {
 	}
 }
 
-// Close closes the stream; a blocked Receive returns.
+// Close closes the stream. A blocked Receive returns.
 func (c *Conn) Close() error { return c.c.Close() }

@@ -1,14 +1,14 @@
-// Package control is the private channel between a pool's parent and one of its workers: a socket
-// pair that carries JSON lines and whose end is each side's proof that the other is gone (the
-// lifeline).
+// Package control is the private channel between the parent of a pool and one of its workers: a
+// socket pair that carries JSON lines. The end of the stream tells each side that the other has
+// ended.
 package control
 
 import "time"
 
-// Version of the handover; a worker of another one refuses to start.
+// Version is the version of the handover. A worker of another version refuses to start.
 const Version = 1
 
-// Descriptors of a worker: 0, 1, 2, then these.
+// Descriptors of a worker after 0, 1 and 2.
 const (
 	FDControl = 3 + iota
 	FDTable
@@ -16,30 +16,30 @@ const (
 	NumFDs = iota
 )
 
-// ExitUnclean is the exit status of a worker that drained and still had tasks running at the limit.
+// ExitUnclean is the exit status of a worker that still had running tasks when its drain timed out.
 const ExitUnclean = 3
 
-// EnvMarker is the one environment variable that makes a re-executed program a worker. Its value is
-// "VERSION SERVERNAME"; it is unset before main.
+// EnvMarker is the environment variable that makes a re-executed program a worker. Its value is
+// "VERSION SERVERNAME". It is removed before main runs.
 const EnvMarker = "TASKD_WORKER"
 
-// A Handover is the parent's first message.
+// A Handover is the first message of the parent.
 type Handover struct {
 	Version    int
 	Build      string // build id of the parent's executable
 	ServerName string
 	TempDir    string
-	Title      string // of the process
-	Arg0       string // the program's own os.Args[0]
+	Title      string // process title
+	Arg0       string // os.Args[0] of the program
 	Index      int
 	Generation uint64
 	Row        int
-	Tasks      []string // names in the pool's registry
-	Allowed    []string // names that the workers may run; empty: all
+	Tasks      []string // names in the registry of the parent
+	Allowed    []string // names that the workers may run; empty means all
 	Settings
 }
 
-// Settings are the parent's numbers, which count in the worker too.
+// Settings are the settings of the parent that apply to the worker, too.
 type Settings struct {
 	WorkerNum, MaxRunningNum, MaxPackageSize int
 	SoftTimeLimit, TimeLimit                 time.Duration
@@ -49,26 +49,26 @@ type Settings struct {
 	MaxWorkerMemory                          int64
 }
 
-// A Kind names a message. The parent sends Handover first, then Accept, Drain, Cut; a worker sends
-// the others.
+// A Kind is the kind of a message. The parent sends Handover first, then Accept, Drain and Cut. A
+// worker sends the others.
 type Kind string
 
 const (
 	KindHandover Kind = "handover"
 	KindAccept   Kind = "accept" // listen again and accept
-	KindDrain    Kind = "drain"  // End: it is the end of the pool, what sits in the backlog gets -2
-	KindCut      Kind = "cut"    // the tasks' contexts end now
+	KindDrain    Kind = "drain"  // if End is set, the pool ends, and connections in the backlog get -2
+	KindCut      Kind = "cut"    // the contexts of all tasks end now
 
-	KindReady     Kind = "ready"      // OnWorkerStart is done; Names: its registry
+	KindReady     Kind = "ready"      // OnWorkerStart has returned; Names: the registry of the worker
 	KindBootError Kind = "boot_error" // Text
-	KindAccepting Kind = "accepting"  // the answer to Accept
-	KindDraining  Kind = "draining"   // it began by itself; Reason "signal" or "parent"
-	KindStopped   Kind = "stopped"    // it accepts no more connections
-	KindSoftLimit Kind = "soft_limit" // a task's; Text: the goroutine dump
-	KindHardLimit Kind = "hard_limit" // a task's: stop new work, replace, then kill
-	KindRecycle   Kind = "recycle"    // wants a successor; Reason: a tasktype.Reason
-	KindSuspect   Kind = "suspect"    // fast failures in a row of the worker itself
-	KindDrift     Kind = "drift"      // Text: the audit found records and counters apart
+	KindAccepting Kind = "accepting"  // answers Accept
+	KindDraining  Kind = "draining"   // the worker began to drain by itself; Reason: "signal" or "parent"
+	KindStopped   Kind = "stopped"    // the worker no longer accepts connections
+	KindSoftLimit Kind = "soft_limit" // of a task; Text: the goroutine dump
+	KindHardLimit Kind = "hard_limit" // of a task: the worker takes no more work and is to be replaced, then killed
+	KindRecycle   Kind = "recycle"    // the worker asks for a successor; Reason: a tasktype.Reason
+	KindSuspect   Kind = "suspect"    // the worker itself failed several times in a row
+	KindDrift     Kind = "drift"      // Text: how records and counters differ
 )
 
 // A Message is one line of the channel.
@@ -76,7 +76,7 @@ type Message struct {
 	Kind     Kind
 	Handover *Handover     `json:",omitempty"`
 	End      bool          `json:",omitempty"`
-	Within   time.Duration `json:",omitempty"` // of a Drain: how long tasks may go on; negative: for ever
+	Within   time.Duration `json:",omitempty"` // of Drain: how long tasks may continue; negative: without limit
 	Reason   string        `json:",omitempty"`
 	Text     string        `json:",omitempty"`
 	Names    []string      `json:",omitempty"`

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A clock is one reading of the system's monotonic clock beside one of Go's.
+// A clock pairs one reading of the system's monotonic clock with one of Go's.
 type clock struct {
 	at time.Time
 	ns int64
@@ -14,15 +14,15 @@ type clock struct {
 
 var monotonic = calibrate()
 
-// Now returns CLOCK_MONOTONIC in nanoseconds, with one base for all processes of the host
-// (CLOCK_UPTIME_RAW on macOS, which stops while the machine sleeps). It costs far less than asking
-// the kernel: Go's clock counts on from one reading, and both are the same clock.
+// Now returns CLOCK_MONOTONIC in nanoseconds, which all processes of the host share (on macOS
+// CLOCK_UPTIME_RAW, which stops while the machine sleeps). It adds the time on Go's clock since one
+// reading of the system's, which is much faster than a system call.
 func Now() int64 {
 	return monotonic.ns + int64(time.Since(monotonic.at))
 }
 
-// calibrate keeps the tightest of a few readings, since a descheduling between the two halves of
-// one would stay in every later value.
+// calibrate returns the tightest of several readings, because a delay between the two halves of a
+// reading would offset every later value.
 func calibrate() clock {
 	var best clock
 	tightest := time.Duration(1<<63 - 1)
@@ -40,7 +40,7 @@ func calibrate() clock {
 
 func readClock() int64 {
 	var ts unix.Timespec
-	// It cannot fail: the clock exists and ts is ours.
+	// This cannot fail, since the clock exists and ts is valid.
 	_ = unix.ClockGettime(clockID, &ts)
 	return ts.Nano()
 }

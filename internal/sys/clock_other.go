@@ -4,5 +4,5 @@ package sys
 
 import "golang.org/x/sys/unix"
 
-// Go counts by mach_absolute_time, which this clock shows and CLOCK_MONOTONIC does not.
+// Go's clock is mach_absolute_time, as this clock is, and CLOCK_MONOTONIC is not.
 const clockID = unix.CLOCK_UPTIME_RAW

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// control runs fn with the descriptor of a file or socket. Other than Fd it leaves the blocking
-// mode alone, which is shared by all holders of the open file, in other processes too.
+// control calls fn with the descriptor of a file or socket. Unlike Fd, it does not change the
+// blocking mode, which all holders of the open file share, even in other processes.
 func control(c syscall.Conn, fn func(fd int) error) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -21,9 +21,9 @@ func control(c syscall.Conn, fn func(fd int) error) error {
 	return errors.Join(err, inner)
 }
 
-// AdoptFiles is called in a re-executed worker before main: it sets close-on-exec on descriptors 3
-// … 3+ours-1, and closes all above them that were inherited, which are those without close-on-exec:
-// Go opens its own with it.
+// AdoptFiles takes over the descriptors of a re-executed worker, before main. It sets close-on-exec
+// on the descriptors from 3 to 3+ours-1, and closes the inherited ones above them, which it
+// recognises by the lack of close-on-exec.
 func AdoptFiles(ours int) {
 	entries, err := os.ReadDir(fdDir)
 	if err != nil {

@@ -1,3 +1,4 @@
-// Package sys holds what differs between Linux and macOS: sealed memory, peer credentials, process
-// handles, the monotonic clock, futexes, descriptors.
+// Package sys is the layer over system calls that differ between Linux and macOS: shared memory,
+// peer credentials, file locks and watches, process handles, the monotonic clock, futexes,
+// descriptors.
 package sys

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxBacklog is how many connections may wait to be accepted, if the system allows it.
+// maxBacklog is how many connections may wait to be accepted, unless the system's limit is lower.
 const maxBacklog = 4096
 
-// Listen binds a Unix stream socket. Its file has mode 0600 before it can be seen, and the umask is
-// left alone. The backlog is 4096 or what the system allows; closing the listener does not unlink
-// the file. It is an error when path exists.
+// Listen returns a listener on a new Unix stream socket at path, which must not exist. The file has
+// mode 0600 from the moment it is visible, whatever the umask is. The backlog is 4096, or the
+// system's limit if that is lower. Close does not remove the file.
 func Listen(path string) (*net.UnixListener, error) {
 	var sa unix.RawSockaddrUnix
 	if longest := len(sa.Path) - 1; len(path) > longest {
@@ -28,8 +28,8 @@ func Listen(path string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// Relisten calls listen again on an inherited socket, so that Peer at the other end names this
-// process.
+// Relisten calls listen again on an inherited socket, so that Peer returns this process at the
+// other end.
 func Relisten(l *net.UnixListener) error {
 	err := control(l, func(fd int) error { return unix.Listen(fd, backlog()) })
 	if err != nil {
@@ -38,8 +38,8 @@ func Relisten(l *net.UnixListener) error {
 	return nil
 }
 
-// listenerOf makes a listener of a bound and listening socket, which it takes over. If it fails,
-// the file is gone.
+// listenerOf returns a listener on a socket that listens already, and takes over fd. If it fails,
+// it removes the file.
 func listenerOf(fd int, path string) (*net.UnixListener, error) {
 	f := os.NewFile(uintptr(fd), path)
 	defer f.Close()
@@ -54,10 +54,10 @@ func listenerOf(fd int, path string) (*net.UnixListener, error) {
 	return ul, nil
 }
 
-// A FileID tells two files of one path apart.
+// A FileID identifies a file independently of its path.
 type FileID struct{ Dev, Ino uint64 }
 
-// IDOf returns the identity of the file at path; symbolic links are not followed.
+// IDOf returns the identity of the file at path. It does not follow symbolic links.
 func IDOf(path string) (FileID, error) {
 	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err != nil {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listen sets the mode on the socket itself: bind gives it to the file (less the umask), so that
-// there is no moment with another one.
+// listen sets the mode of the socket before bind, which gives that mode to the file, so that the
+// file never has another one.
 func listen(path string) (*net.UnixListener, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {

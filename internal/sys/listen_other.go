@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listen binds under a temporary name, no longer than any socket's own, and renames when the mode
-// is set and connections can be taken.
+// listen binds to a temporary name and renames the file when its mode is set and the socket
+// listens.
 func listen(path string) (*net.UnixListener, error) {
 	if _, err := os.Lstat(path); err == nil {
 		return nil, os.NewSyscallError("bind", unix.EADDRINUSE)
@@ -35,7 +35,7 @@ func listen(path string) (*net.UnixListener, error) {
 	return listenerOf(fd, path)
 }
 
-// socket holds the fork lock, since the flags cannot be given at creation.
+// socket holds the fork lock, because the flags cannot be set at creation.
 func socket() (int, error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

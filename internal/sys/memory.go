@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Map maps the first size bytes of a Memory, shared. It refuses a file that is smaller, or that
-// could be made smaller later (on Linux: one without the seal against it), since an access beyond
-// the end would kill the process.
+// Map maps the first size bytes of a Memory, shared with other processes. It fails if the file is
+// smaller or (on Linux) not sealed against shrinking, because an access beyond the end would kill
+// the process.
 func Map(f *os.File, size int, writable bool) ([]byte, error) {
 	prot := unix.PROT_READ
 	if writable {
@@ -37,5 +37,5 @@ func Map(f *os.File, size int, writable bool) ([]byte, error) {
 	return b, nil
 }
 
-// Unmap undoes Map; b must not be touched afterwards.
+// Unmap removes the mapping b, which must not be used afterwards.
 func Unmap(b []byte) error { return unix.Munmap(b) }

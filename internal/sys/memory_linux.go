@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Memory makes size bytes of zeroed shared memory without a name in the file system, sealed against
-// resizing. Its descriptor is close-on-exec; name is for diagnosis alone.
+// Memory creates size bytes of zeroed shared memory without a name in the file system, sealed
+// against resizing. Its descriptor is close-on-exec. name is only for diagnosis.
 func Memory(name string, size int) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -26,7 +26,7 @@ func Memory(name string, size int) (*os.File, error) {
 	return f, nil
 }
 
-// ReadOnly returns a second descriptor of a Memory that can be mapped for reading alone.
+// ReadOnly returns a second descriptor of a Memory, which can only be mapped for reading.
 func ReadOnly(f *os.File) (*os.File, error) {
 	var ro *os.File
 	err := control(f, func(fd int) error {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Memory makes size bytes of zeroed shared memory: a file that is unlinked at once. Its descriptor
-// is close-on-exec; name is for diagnosis alone.
+// Memory creates size bytes of zeroed shared memory, in a file that it unlinks at once. Its
+// descriptor is close-on-exec. name is only for diagnosis.
 func Memory(name string, size int) (*os.File, error) {
 	f, err := os.CreateTemp("", name)
 	if err != nil {
@@ -23,8 +23,8 @@ func Memory(name string, size int) (*os.File, error) {
 	return f, nil
 }
 
-// ReadOnly returns a second descriptor of a Memory. An unlinked file cannot be opened again with
-// fewer rights here, so that only Map's argument keeps it read-only.
+// ReadOnly returns a second descriptor of a Memory. This system cannot reopen an unlinked file with
+// fewer rights, so only the argument of Map makes the mapping read-only.
 func ReadOnly(f *os.File) (*os.File, error) {
 	var ro *os.File
 	err := control(f, func(fd int) error {

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxPassed is the most descriptors that the kernel lets one message carry.
+// maxPassed is the kernel's limit for the descriptors in one message.
 const maxPassed = 253
 
-// SendFile sends msg, which must not be empty, and with it a duplicate of f's descriptor.
+// SendFile sends msg, which must not be empty, together with a duplicate of the descriptor of f.
 func SendFile(c *net.UnixConn, msg []byte, f *os.File) error {
 	if len(msg) == 0 {
 		return errors.New("send a descriptor: the message that carries it must not be empty")
@@ -32,9 +32,9 @@ func SendFile(c *net.UnixConn, msg []byte, f *os.File) error {
 	return nil
 }
 
-// RecvFile reads into buf what a SendFile sent, and its descriptor, close-on-exec. A message
-// without a descriptor is an error; descriptors beyond the first are closed. At the end of the
-// stream the error is io.EOF.
+// RecvFile reads a message of SendFile into buf, and returns the file of its descriptor, which is
+// close-on-exec. A message without a descriptor is an error. RecvFile closes further descriptors.
+// At the end of the stream the error is io.EOF.
 func RecvFile(c *net.UnixConn, buf []byte) (n int, f *os.File, err error) {
 	oob := make([]byte, unix.CmsgSpace(maxPassed*4))
 	n, oobn, _, _, err := c.ReadMsgUnix(buf, oob)

@@ -17,13 +17,14 @@ type Spawn struct {
 	Files []*os.File // descriptors 0, 1, 2, 3 …; nil: closed
 }
 
-// A Process is a handle of a child that leads a process group of its own. Signals go through the
-// handle, never to a pid that may be another's by now. Its methods are safe for concurrent use.
+// A Process is a handle of a child process that leads its own process group. Signals go through the
+// handle, never to a pid that may belong to another process by now. Its methods are safe for
+// concurrent use.
 type Process struct {
 	proc *os.Process
 	exit exitWatch
 
-	mu     sync.Mutex // held while a signal is sent, so that the reap cannot come between
+	mu     sync.Mutex // held while a signal is sent, so that the process is not reaped meanwhile
 	reaped bool
 	state  ExitState
 	known  bool
@@ -31,13 +32,13 @@ type Process struct {
 
 // An ExitState says how a process ended.
 type ExitState struct {
-	Code     int // when it exited by itself
-	Signal   int // the number of the signal that ended it, else 0
+	Code     int // if the process exited by itself
+	Signal   int // the signal that ended the process, or 0
 	CoreDump bool
 }
 
-// Start starts a process. An error (no more processes, no memory) leaves nothing behind and may be
-// tried again.
+// Start starts a process. An error (no more processes, no memory) leaves nothing behind; the caller
+// may try again.
 func Start(s Spawn) (*Process, error) {
 	if len(s.Argv) == 0 {
 		return nil, errors.New("start a process: Argv must not be empty")
@@ -49,7 +50,7 @@ func Start(s Spawn) (*Process, error) {
 	defer release()
 	env := s.Env
 	if env == nil {
-		env = []string{} // nil would mean: all of ours
+		env = []string{} // nil would mean the environment of this process
 	}
 	fds, err := numbers(s.Files)
 	if err != nil {
@@ -69,8 +70,8 @@ func Start(s Spawn) (*Process, error) {
 	return &Process{proc: proc, exit: newExitWatch(pid, pidfd)}, nil
 }
 
-// numbers returns the descriptors of files. os.StartProcess would take them by File.Fd, which makes
-// a descriptor blocking, and with it a listener that other processes share.
+// numbers returns the descriptors of files. os.StartProcess would call File.Fd, which makes a
+// descriptor blocking, even that of a listener that other processes share.
 func numbers(files []*os.File) ([]uintptr, error) {
 	fds := make([]uintptr, len(files))
 	for i, f := range files {
@@ -85,10 +86,10 @@ func numbers(files []*os.File) ([]uintptr, error) {
 	return fds, nil
 }
 
-// PID returns the process id, which may name another process after Reap.
+// PID returns the process id. After Reap it may belong to another process.
 func (p *Process) PID() int { return p.proc.Pid }
 
-// Signal sends sig to the process alone. The error is os.ErrProcessDone after the reap.
+// Signal sends sig to the process, not to its group. After Reap the error is os.ErrProcessDone.
 func (p *Process) Signal(sig os.Signal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,7 +99,7 @@ func (p *Process) Signal(sig os.Signal) error {
 	return p.proc.Signal(sig)
 }
 
-// KillGroup sends SIGKILL to the whole process group; after the reap it does nothing.
+// KillGroup sends SIGKILL to the whole process group. After Reap it does nothing.
 func (p *Process) KillGroup() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,11 +108,12 @@ func (p *Process) KillGroup() {
 	}
 }
 
-// Exited waits until the process has ended, without reaping it. On Linux no thread waits.
+// Exited waits until the process has ended, without reaping it. On Linux the wait blocks no thread.
 func (p *Process) Exited() { p.exit.wait() }
 
-// Reap waits for the end, kills what is left of the process group, and reaps. ok is false where
-// someone else reaped the process: how it ended is unknown then. Later calls return the same.
+// Reap waits for the end of the process, kills the rest of its process group, and reaps it. ok is
+// false if other code reaped the process, so that its state is unknown. Later calls return the
+// same.
 func (p *Process) Reap() (state ExitState, ok bool) {
 	p.exit.wait()
 	p.mu.Lock()

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// executable returns a path that executes s.Exe itself. Its descriptor is duplicated above all
-// numbers that the fork gives to s.Files on its way to 0, 1, 2 …
+// executable returns a path that executes the open file s.Exe. It duplicates the descriptor to a
+// number above all that the fork uses while it moves s.Files to 0, 1, 2 …
 func executable(s Spawn) (path string, release func(), err error) {
 	above := len(s.Files)
 	for _, f := range s.Files {
@@ -41,17 +41,17 @@ func wantPidFD(attr *syscall.SysProcAttr) *int {
 	return attr.PidFD
 }
 
-// An exitWatch waits for a child through its pidfd, which the poller watches.
+// An exitWatch waits for a child through its pidfd, in Go's poller.
 type exitWatch struct {
 	pid   int
-	pidfd *os.File // nil: the kernel has none
+	pidfd *os.File // nil: the kernel has no pidfds
 }
 
 func newExitWatch(pid int, pidfd *int) exitWatch {
 	if *pidfd < 0 {
 		return exitWatch{pid: pid}
 	}
-	// Only a non-blocking descriptor gets into the poller. Should this fail, wait takes a thread.
+	// The poller takes only non-blocking descriptors. If this fails, wait blocks a thread.
 	_ = unix.SetNonblock(*pidfd, true)
 	return exitWatch{pid: pid, pidfd: os.NewFile(uintptr(*pidfd), "pidfd")}
 }
@@ -71,7 +71,7 @@ func (w exitWatch) waitPolled() bool {
 	return err == nil || errors.Is(err, os.ErrClosed)
 }
 
-// waitNoReap says whether the process has ended: also when it is gone, reaped by someone else.
+// waitNoReap reports whether the process has ended, or is gone because other code reaped it.
 func waitNoReap(idType, id, flags int) bool {
 	for {
 		var info unix.Siginfo
@@ -80,7 +80,7 @@ func waitNoReap(idType, id, flags int) bool {
 		case err == nil:
 			return info.Signo != 0
 		case errors.Is(err, unix.EINTR):
-		case errors.Is(err, unix.EAGAIN): // how a non-blocking pidfd says "not yet"
+		case errors.Is(err, unix.EAGAIN): // a non-blocking pidfd: not yet
 			return false
 		default:
 			return true
@@ -88,11 +88,11 @@ func waitNoReap(idType, id, flags int) bool {
 	}
 }
 
-// pidfdSignalProcessGroup makes pidfd_send_signal address the group (Linux 6.9).
+// pidfdSignalProcessGroup makes pidfd_send_signal signal the process group (since Linux 6.9).
 const pidfdSignalProcessGroup = 1 << 2
 
-// killGroup addresses the group through the pidfd, which cannot mean another one. Older kernels
-// have the number alone, and it is ours only while the process is our child and unreaped.
+// killGroup signals the group through the pidfd, which cannot refer to another group. On older
+// kernels it uses the number, which is valid only while the process is an unreaped child.
 func (w exitWatch) killGroup() {
 	err := error(unix.ENOSYS)
 	if w.pidfd != nil {
@@ -115,11 +115,11 @@ func (w exitWatch) close() {
 	}
 }
 
-// OpenSelf opens the running executable itself, also when its path was replaced or deleted.
+// OpenSelf opens the running executable, even if its path was replaced or deleted.
 func OpenSelf() (*os.File, error) { return os.Open("/proc/self/exe") }
 
-// SetTitle sets what /proc/PID/comm shows; the kernel keeps 15 bytes.
+// SetTitle sets the name in /proc/PID/comm, of which the kernel keeps 15 bytes.
 func SetTitle(title string) {
-	// The file belongs to the process; prctl would name one thread.
+	// The file names the process; prctl would name one thread.
 	_ = os.WriteFile("/proc/self/comm", []byte(strings.ReplaceAll(title, "\n", " ")), 0)
 }

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// executable returns the path: there is no way to execute a descriptor here.
+// executable returns the path, because this system cannot execute a descriptor.
 func executable(s Spawn) (path string, release func(), err error) {
 	return s.Exe.Name(), func() {}, nil
 }
 
 func wantPidFD(*syscall.SysProcAttr) *int { return nil }
 
-// An exitWatch waits for a child with a kqueue of its own.
+// An exitWatch waits for a child with a kqueue.
 type exitWatch struct{ pid int }
 
 func newExitWatch(pid int, _ *int) exitWatch { return exitWatch{pid: pid} }
@@ -25,7 +25,7 @@ func newExitWatch(pid int, _ *int) exitWatch { return exitWatch{pid: pid} }
 func (w exitWatch) wait() {
 	kq, err := unix.Kqueue()
 	if err != nil {
-		return // Reap's own wait blocks instead
+		return // Reap waits instead
 	}
 	defer unix.Close(kq)
 	unix.CloseOnExec(kq)
@@ -34,7 +34,7 @@ func (w exitWatch) wait() {
 	change.Fflags = unix.NOTE_EXIT
 	events := make([]unix.Kevent_t, 1)
 	for {
-		// ESRCH: it has ended already.
+		// ESRCH: the process has ended already.
 		_, err := unix.Kevent(kq, []unix.Kevent_t{change}, events, nil)
 		if !errors.Is(err, unix.EINTR) {
 			return
@@ -55,5 +55,5 @@ func OpenSelf() (*os.File, error) {
 	return os.Open(path)
 }
 
-// SetTitle does nothing: argv[0] is what is shown here.
+// SetTitle does nothing, since this system shows argv[0].
 func SetTitle(string) {}

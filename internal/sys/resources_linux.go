@@ -54,16 +54,16 @@ func resident(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// A cgroup is the group that accounts this process's memory, seen below root.
+// A cgroup is the control group that accounts the memory of this process, as files below root.
 type cgroup struct {
 	root                   fs.FS
 	mount, dir             string // dir is mount or below it
 	limitFile, oomKillFile string
 }
 
-// memoryGroup reads /proc/self/cgroup. A v1 memory controller is asked first: where there is one,
-// v2 has no memory files. In a container the path may be the host's; then the mount itself is the
-// group.
+// memoryGroup reads /proc/self/cgroup. It prefers a v1 memory controller: if there is one, v2 has
+// no memory files. In a container the path may be that of the host; then the group is the mount
+// itself.
 func memoryGroup(root fs.FS) (cgroup, bool) {
 	text, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
@@ -109,7 +109,8 @@ func (g cgroup) oomKills() (uint64, bool) {
 	return 0, false
 }
 
-// limit counts what v1 shows for "none" (the greatest whole pages) as none.
+// limit treats the value with which v1 expresses "none", the largest number of whole pages, as
+// none.
 func (g cgroup) limit() int64 {
 	const none = int64(1) << 62
 	smallest := none

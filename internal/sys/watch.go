@@ -10,7 +10,7 @@ import (
 
 var errDirGone = errors.New("the directory is gone")
 
-// A watch is the part of WatchGone that the systems share.
+// A watch is the part of WatchGone that is the same on all systems.
 type watch struct {
 	dir   string
 	names []string
@@ -30,7 +30,7 @@ func newWatch(dir string, names []string) *watch {
 	}
 }
 
-// run hands on what next returns, until it fails or the watch is stopped.
+// run sends the names that next returns, until next fails or stop is called.
 func (w *watch) run(next func() ([]string, error)) {
 	defer close(w.ended)
 	for {
@@ -48,7 +48,8 @@ func (w *watch) run(next func() ([]string, error)) {
 	}
 }
 
-// stop may be called more than once; interrupt makes next return.
+// stop ends run and waits for its end. interrupt makes next return. stop may be called more than
+// once.
 func (w *watch) stop(interrupt func()) {
 	w.once.Do(func() {
 		close(w.quit)
@@ -57,7 +58,7 @@ func (w *watch) stop(interrupt func()) {
 	<-w.ended
 }
 
-// missing returns the names that dir does not hold now.
+// missing returns the names that dir does not contain.
 func (w *watch) missing() (names []string) {
 	for _, name := range w.names {
 		if _, err := os.Lstat(filepath.Join(w.dir, name)); errors.Is(err, os.ErrNotExist) {

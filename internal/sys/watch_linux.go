@@ -13,9 +13,9 @@ import (
 const watched = unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO |
 	unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
 
-// WatchGone returns a channel that gets a name whenever that file of dir was removed, renamed away,
-// or replaced by a rename; all names when dir itself goes. It costs nothing while nothing happens.
-// stop ends it and waits for its end; the channel is never closed.
+// WatchGone returns a channel that receives a name each time that file of dir is removed, renamed
+// away, or replaced by a rename. If dir itself goes, the channel receives all names. Nothing polls.
+// stop ends the watch and waits for its end. The channel is never closed.
 func WatchGone(dir string, names []string) (gone <-chan string, stop func(), err error) {
 	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
 	if err != nil {
@@ -31,8 +31,8 @@ func WatchGone(dir string, names []string) (gone <-chan string, stop func(), err
 	return w.gone, func() { w.stop(func() { f.Close() }) }, nil
 }
 
-// readEvents waits for events and returns the names that they concern. Its error is the end: the
-// watch was stopped, or dir is gone and all was told.
+// readEvents waits for events and returns the names that they concern. After an error there are no
+// more: the watch was stopped, or dir is gone.
 func (w *watch) readEvents(f *os.File) (gone []string, err error) {
 	buf := make([]byte, 16*(unix.SizeofInotifyEvent+unix.NAME_MAX+1))
 	n, err := f.Read(buf)

@@ -11,29 +11,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WatchGone returns a channel that gets a name whenever that file of dir was removed or renamed
-// away; all names when dir itself goes. It costs nothing while nothing happens. stop ends it and
-// waits for its end; the channel is never closed.
+// WatchGone returns a channel that receives a name each time that file of dir is removed or renamed
+// away. If dir itself goes, the channel receives all names. Nothing polls. stop ends the watch and
+// waits for its end. The channel is never closed.
 func WatchGone(dir string, names []string) (gone <-chan string, stop func(), err error) {
 	q, err := newDirQueue(dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("watch %s: %w", dir, err)
 	}
 	w := newWatch(dir, names)
-	told := w.missing()
+	reported := w.missing()
 	go w.run(func() ([]string, error) {
 		if err := q.wait(); err != nil {
 			return nil, err
 		}
 		missing := w.missing()
-		fresh := slices.DeleteFunc(slices.Clone(missing), func(name string) bool { return slices.Contains(told, name) })
-		told = missing
+		fresh := slices.DeleteFunc(slices.Clone(missing), func(name string) bool { return slices.Contains(reported, name) })
+		reported = missing
 		return fresh, nil
 	})
 	return w.gone, func() { w.stop(q.interrupt); q.close() }, nil
 }
 
-// A dirQueue is a kqueue that reports changes of a directory. Its pipe makes wait return.
+// A dirQueue is a kqueue that reports changes of a directory. Closing its pipe makes wait return.
 type dirQueue struct {
 	kq        int
 	dir, r, w *os.File
