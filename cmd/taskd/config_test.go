@@ -18,7 +18,7 @@ import (
 	"github.com/taskd-go/task/internal/programtest"
 )
 
-// writeConfig writes a config file of a test's own.
+// writeConfig writes a config file.
 func writeConfig(t *testing.T, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "taskd.toml")
@@ -26,7 +26,7 @@ func writeConfig(t *testing.T, text string) (path string) {
 	return path
 }
 
-// flagsOf are the values with which a command would run.
+// flagsOf returns the values with which a command would run.
 func flagsOf(t *testing.T, args ...string) map[string]string {
 	t.Helper()
 	root := newCommand().root
@@ -149,7 +149,7 @@ func TestAConfigFileThatCannotBeReadIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatTheLibraryRefusesIsSaidOfWhereItStands(t *testing.T) {
+func TestAnErrorOfTheLibraryNamesTheFlagVariableOrKey(t *testing.T) {
 	t.Parallel()
 	path := writeConfig(t, `name = "a/b"`)
 	code, _, stderr := taskd(t, t.TempDir(), "serve", "--config", path)

@@ -30,7 +30,7 @@ type served struct {
 	dir string
 }
 
-// servePool starts a pool in a folder of its own and waits until it is ready.
+// servePool starts a pool in a new folder and waits until it is ready.
 func servePool(t *testing.T, env []string, args ...string) *served {
 	t.Helper()
 	dir := shortTempDir(t)

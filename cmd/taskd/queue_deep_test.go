@@ -22,13 +22,13 @@ import (
 	"github.com/taskd-go/task/queue"
 )
 
-// An idle job is only pushed.
+// An idle job is pushed and never runs.
 type idle struct{}
 
 func (idle) JobType() string              { return "idle" }
 func (idle) Handle(context.Context) error { return nil }
 
-// open opens the database in the test's own process, for what would be too many commands.
+// open opens the database in the test process, which is faster than many commands.
 func (j *jobs) open() *database.DB {
 	j.t.Helper()
 	at := database.NewTarget(&settings.Reader{})
@@ -77,7 +77,7 @@ func letterCount(t *testing.T, db *database.DB) int {
 	return total
 }
 
-// Counting is O(n). Here the command counts up to a cap, and says so.
+// Counting costs O(n), so the command counts up to a limit and says so.
 func TestADeepQueueIsCountedToACap_Row49(t *testing.T) {
 	t.Parallel()
 	j := newJobs(t)

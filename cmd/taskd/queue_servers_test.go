@@ -54,7 +54,7 @@ var servers = map[string]struct{ driver, admin string }{
 	"MySQL":      {"mysql", cmp.Or(os.Getenv("TASKD_TEST_MYSQL"), "root@tcp(127.0.0.1:3306)/test")},
 }
 
-// onEveryDatabase runs a test on an SQLite file and on a database of its own on each server.
+// onEveryDatabase runs a test on an SQLite file and on a new database of each server.
 func onEveryDatabase(t *testing.T, test func(j *jobs)) {
 	t.Run("SQLite", func(t *testing.T) {
 		t.Parallel()

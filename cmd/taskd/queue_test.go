@@ -100,7 +100,7 @@ func (j *jobs) inspect(id string) (r queue.Record) {
 	return r
 }
 
-// A gate is a job that tells its pid and waits to be let through.
+// A gate is a job that reports its pid and waits until the gate opens.
 type gate struct {
 	t         *testing.T
 	pids, way string
@@ -116,7 +116,7 @@ func (j *jobs) gate() gate {
 
 func (g gate) script() string { return fmt.Sprintf("echo $$ > %s; cat %s", g.pids, g.way) }
 
-// reached waits until a job runs into the gate and returns its pid.
+// reached waits until a job stands at the gate and returns its pid.
 func (g gate) reached() int {
 	g.t.Helper()
 	return waittest.PID(g.t, g.pids)
@@ -233,7 +233,7 @@ func restarts(t *testing.T, j *jobs) {
 	assert.Contains(t, stdout, "done, 0 to be tried again, 0 dead")
 }
 
-// reserve has a job run until the end of the test.
+// reserve runs a job until the end of the test.
 func (j *jobs) reserve() {
 	j.t.Helper()
 	g := j.gate()
@@ -378,7 +378,7 @@ func TestADatabaseThatIsNotThereIsOneSentence(t *testing.T) {
 	}
 }
 
-// A fresh SQLite file becomes one with a log, and gets its tables, by whoever comes first.
+// The first of several processes changes a fresh SQLite file to WAL mode and makes the tables.
 func TestManyMayBeTheFirstAtOnce(t *testing.T) {
 	t.Parallel()
 	for range 5 {

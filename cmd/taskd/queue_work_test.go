@@ -19,10 +19,11 @@ import (
 	"github.com/taskd-go/task/job"
 )
 
-// modes are where a worker runs its jobs.
+// modes are the flags that say where a worker runs its jobs.
 var modes = map[string][]string{"in process": nil, "in a pool": {"--pool", "--concurrency", "2"}}
 
-// kill -9 worker: a job with attempts left must be retried with the attempt counted, not dead-lettered at attempt 1.
+// kill -9 worker: a job with attempts left must be retried with the attempt counted, not
+// dead-lettered at attempt 1.
 func TestAKilledWorkersCommandIsGoneAndItsJobRunsAgain_Row12(t *testing.T) {
 	t.Parallel()
 	for name, flags := range modes {

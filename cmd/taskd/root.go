@@ -73,8 +73,8 @@ func newCommand() *command {
 	return c
 }
 
-// refuseUnknownShells makes completion refuse an unknown shell: by default it prints its help and reports success. Call
-// it after root got its output, which the commands of the shells keep.
+// refuseUnknownShells makes completion refuse an unknown shell: by default it prints its help and
+// reports success. Call it after root got its output, which the commands of the shells keep.
 func refuseUnknownShells(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {

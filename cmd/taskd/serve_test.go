@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/taskd-go/task"
 	"github.com/taskd-go/task/cmd/taskd/internal/cli"
-	"github.com/taskd-go/task/cmd/taskd/internal/poolcmd"
 	"github.com/taskd-go/task/cmd/taskd/internal/waittest"
 )
 
-func (s *served) status() []poolcmd.StatusRow {
+func (s *served) status() []task.WorkerStatus {
 	s.t.Helper()
-	var rows []poolcmd.StatusRow
+	var rows []task.WorkerStatus
 	require.NoError(s.t, json.Unmarshal([]byte(s.ok("status", "--json")), &rows))
 	return rows
 }
@@ -68,7 +68,7 @@ func TestServeAnswersAndDrains(t *testing.T) {
 	assert.Empty(t, left)
 }
 
-// The wish: a first signal drains, a second one ends now.
+// A first signal drains, and a second one ends the pool at once.
 func TestSecondSignalEndsAtOnce_Row49(t *testing.T) {
 	t.Parallel()
 	for name, sig := range map[string]syscall.Signal{"SIGTERM": syscall.SIGTERM, "SIGINT": syscall.SIGINT} {
@@ -80,7 +80,8 @@ func TestSecondSignalEndsAtOnce_Row49(t *testing.T) {
 			s.Signal(sig)
 			s.Line("draining, 1 tasks run")
 			s.Signal(sig)
-			// Without the second signal the drain would wait for the task longer than the test may run.
+			// Without the second signal the drain would wait for the task longer than the test may
+			// run.
 			code, _, stderr := s.Wait()
 			assert.Equal(t, cli.ExitLost, code)
 			assert.Contains(t, stderr, "sleep")
@@ -98,7 +99,8 @@ func TestDrainTimeoutListsWhatWasLost(t *testing.T) {
 	s.ok("async", "exec", `{"argv": ["sleep", "60"]}`)
 	s.Signal(syscall.SIGTERM)
 	code, _, stderr := s.Wait()
-	// The task's context ends before the time is up, which kills the command: the task fails, but is not lost.
+	// The task's context ends before the time limit and kills the command: the task fails and is
+	// not lost.
 	assert.Zero(t, code, stderr)
 }
 

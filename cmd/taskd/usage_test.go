@@ -64,7 +64,7 @@ func TestWrongUsageIsOneSentenceAndStartsNothing(t *testing.T) {
 		"a payload that is not JSON":  {[]string{"queue", "push", "exec", "{"}, "not JSON"},
 		"a payload that is a number":  {[]string{"queue", "push", "exec", "7"}, "object or array"},
 		"a database in memory":        {[]string{"queue", "size", "--dsn", "sqlite::memory:"}, "want the path of a file"},
-		"a database of no URL":        {[]string{"queue", "size", "--dsn", "postgres://u:se%zzcret@h/x"}, "--dsn: it is no URL"},
+		"a database of no URL":        {[]string{"queue", "size", "--dsn", "postgres://u:se%zzcret@h/x"}, "--dsn: not a URL"},
 		"a database of half a URL":    {[]string{"queue", "size", "--dsn", "postgres:"}, "want sqlite:"},
 		"a port of no number":         {[]string{"queue", "size", "--dsn", "mysql://u:secret@h:99999/x"}, "from 1 to 65535"},
 		"a server without a database": {[]string{"queue", "size", "--dsn", "mysql://u:secret@h"}, "want the name of a database"},

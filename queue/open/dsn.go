@@ -13,17 +13,18 @@ const (
 	schemeMySQL  = "mysql"
 )
 
-// Check reports what is wrong with dsn, without a connection. Its errors do not show dsn, which may contain a password.
+// Check reports what is wrong with dsn, without a connection. Its errors do not show dsn, which may
+// contain a password.
 func Check(dsn string) error {
 	if scheme(dsn) == schemeSQLite {
 		if p := path(dsn); p == "" || p == ":memory:" {
-			return errors.New("want the path of a file behind sqlite:")
+			return errors.New("want the path of a file after sqlite:")
 		}
 		return nil
 	}
 	u, err := url.Parse(dsn)
 	if err != nil && (strings.HasPrefix(dsn, "postgres") || strings.HasPrefix(dsn, "mysql:")) {
-		return errors.New("it is no URL; a password must have % and / as %25 and %2F")
+		return errors.New("not a URL; write % and / in a password as %25 and %2F")
 	}
 	if err != nil || !slices.Contains([]string{"postgres", "postgresql", schemeMySQL}, u.Scheme) || !strings.Contains(dsn, "://") {
 		return errors.New("want sqlite:/path/file.db, postgres://… or mysql://…")
@@ -34,7 +35,7 @@ func Check(dsn string) error {
 		}
 	}
 	if u.Scheme == schemeMySQL && strings.Trim(u.Path, "/") == "" {
-		return errors.New("want the name of a database behind the host: mysql://host/database")
+		return errors.New("want the name of a database after the host: mysql://host/database")
 	}
 	return nil
 }

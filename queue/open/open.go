@@ -1,5 +1,5 @@
-// Package open opens the store of a queue that a URL names. It links the drivers of all databases; a program that needs
-// one of them imports its package under sqlqueue instead.
+// Package open opens the store of a queue that a URL names. It links the drivers of all databases;
+// a program that needs one of them imports its package under sqlqueue instead.
 //
 //	sqlite:/path/file.db
 //	postgres://user:password@host/database
@@ -42,15 +42,15 @@ type options struct {
 // Tables sets the names of the queue's tables.
 func Tables(t sqlqueue.Tables) Option { return func(o *options) { o.tables = t } }
 
-// Wrap puts a layer around the connections that write, for example one that makes statements fail in a test. DB.Close
-// does not close the layer.
+// Wrap puts a layer around the connections that write, for example one that makes statements fail
+// in a test. DB.Close does not close the layer.
 func Wrap(wrap func(*sql.DB) *sql.DB) Option { return func(o *options) { o.wrap = wrap } }
 
 // limit is how long a database may take to answer.
 const limit = 15 * time.Second
 
-// Open connects to the database that dsn names. It fails after 15 s without an answer. The tables may be missing or old:
-// see Migrate. Errors do not show the password in dsn.
+// Open connects to the database that dsn names. It fails after 15 s without an answer. The tables
+// may be missing or old: see Migrate. Errors do not show the password in dsn.
 func Open(ctx context.Context, dsn string, opts ...Option) (*DB, error) {
 	if err := Check(dsn); err != nil {
 		return nil, fmt.Errorf("open: %w", err)
@@ -119,8 +119,8 @@ func opened(store backend.Backend, err error, db *DB) (*DB, error) {
 	return db, nil
 }
 
-// Migrate makes the tables or updates them, and returns how many migrations it applied. Several processes may migrate
-// a database at once.
+// Migrate makes the tables or updates them, and returns how many migrations it applied. Several
+// processes may migrate a database at once.
 func (db *DB) Migrate(ctx context.Context) (applied int, err error) {
 	const tries = 5 // of two processes that migrate at once one can fail
 	for try := 1; ; try++ {

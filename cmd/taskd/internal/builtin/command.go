@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// outputLimit is how many bytes of a command's standard output return, and how many of its standard error.
+// outputLimit is how many bytes of a command's standard output return, and how many of its standard
+// error.
 const outputLimit = 256 << 10
 
 // A command is the argument of the task exec, and the payload of a job of that type.
@@ -35,8 +36,8 @@ type execution struct {
 
 var errNoCommand = errors.New(`want {"argv": [COMMAND, ARGUMENT, ...]}`)
 
-// run runs a command in its own process group. It kills the group when ctx ends, and what is left of the group when the
-// command ends.
+// run runs a command in its own process group. It kills the group when ctx ends, and what is left
+// of the group when the command ends.
 func (p Patterns) run(ctx context.Context, c command) (execution, error) {
 	if len(c.Argv) == 0 {
 		return execution{}, errNoCommand
@@ -71,7 +72,8 @@ func (p Patterns) run(ctx context.Context, c command) (execution, error) {
 	}, nil
 }
 
-// inGroup returns a process that leads its own group and has the command's input. The end of ctx kills the group.
+// inGroup returns a process that leads its own group and has the command's input. The end of ctx
+// kills the group.
 func (c command) inGroup(ctx context.Context, path string, stdout, stderr io.Writer) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, path)
 	cmd.Stdin = strings.NewReader(c.Stdin)

@@ -17,8 +17,9 @@ import (
 	"github.com/taskd-go/task/job"
 )
 
-// execJobs runs allowed commands, each under a guard that kills it when this process ends, and when this process has
-// been silent for limit. It falls silent when the function that watch returned for the command reports false.
+// execJobs runs allowed commands, each under a guard that kills it when this process ends, and when
+// this process has been silent for limit. It falls silent when the function that watch returned for
+// the command reports false.
 func execJobs(allowed Patterns, limit time.Duration, watch func() (alive func() bool)) job.Handler {
 	return job.Typed("exec", func(ctx context.Context, c command, _ job.Envelope) job.Result {
 		if len(c.Argv) == 0 {
@@ -51,7 +52,8 @@ func (e *ExitError) Error() string {
 	return text
 }
 
-// guarded runs the command to its end. Its process group is killed when ctx ends, or when alive reports false.
+// guarded runs the command to its end. Its process group is killed when ctx ends, or when alive
+// reports false.
 func (c command) guarded(ctx context.Context, path string, limit time.Duration, alive func() bool) error {
 	stderr := &tail{out: os.Stderr}
 	cmd, lifeline, report, err := c.start(ctx, path, limit, stderr)
@@ -112,7 +114,8 @@ func (c command) start(ctx context.Context, path string, limit time.Duration, st
 	return cmd, lifeline, report, nil
 }
 
-// keepAlive writes to a lifeline in each period while alive reports true, and closes it then or at stop. stop waits.
+// keepAlive writes to a lifeline in each period while alive reports true, and closes it then or at
+// stop. stop waits.
 func keepAlive(lifeline *os.File, period time.Duration, alive func() bool) (stop func()) {
 	stopWriting := periodic.Call(period, func() bool {
 		if alive() {

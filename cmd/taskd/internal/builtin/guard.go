@@ -30,7 +30,8 @@ type ending struct {
 	Error string // why the command could not run
 }
 
-// Guard returns the hidden command that guards a command of an exec job. The executable that runs Jobs must have it.
+// Guard returns the hidden command that guards a command of an exec job. The executable that runs
+// Jobs must have it.
 func Guard() *cobra.Command {
 	return &cobra.Command{
 		Use:                guardName + " LIMIT DIR PATH ARGV...",
@@ -50,8 +51,8 @@ func Guard() *cobra.Command {
 	}
 }
 
-// guard runs a command in its own process group, reports how it ended, and kills the group with itself. It returns
-// only after an error.
+// guard runs a command in its own process group, reports how it ended, and kills the group with
+// itself. It returns only after an error.
 func guard(limit time.Duration, cmd *exec.Cmd) error {
 	// The command must not hold the pipes open for which the worker waits.
 	syscall.CloseOnExec(lifelineFD)

@@ -29,11 +29,13 @@ func (*Jobs) Help() string {
 // AddFlags adds the flag that limits the commands of exec.
 func (j *Jobs) AddFlags(flags *pflag.FlagSet) { j.allowed.addFlag(flags) }
 
-// Handlers returns the handlers of the job types. lease is the time that a job stays reserved without being renewed.
-// pooled says that they may run in a worker process, whose parent renews the lease and calls Heartbeat.
+// Handlers returns the handlers of the job types. lease is the time that a job stays reserved
+// without being renewed. pooled says that they may run in a worker process, whose parent renews the
+// lease and calls Heartbeat.
 func (j *Jobs) Handlers(lease time.Duration, pooled bool) (*job.Registry, error) {
-	// At least two thirds of a lease are left when its worker stops, since it renews at each third. Commands end within
-	// half a lease: of the guard's silence alone, or in a pool of the missing heartbeat and then the guard's silence.
+	// At least two thirds of a lease are left when its worker stops, since it renews at each third.
+	// Commands end within half a lease: of the guard's silence alone, or in a pool of the missing
+	// heartbeat and then the guard's silence.
 	watch, silence := func() func() bool { return func() bool { return true } }, lease/2
 	if path := os.Getenv(heartbeatVariable); pooled && path != "" {
 		watch, silence = func() func() bool { return heartbeats(path, lease/6) }, lease/4
@@ -41,8 +43,9 @@ func (j *Jobs) Handlers(lease time.Duration, pooled bool) (*job.Registry, error)
 	return job.NewRegistry(execJobs(j.allowed, silence, watch), httpJobs())
 }
 
-// heartbeatVariable names the file that the parent of worker processes touches while it lives. A parent that is stopped,
-// by Ctrl-Z for instance, renews no leases, and the commands of its pool must end before those lapse.
+// heartbeatVariable names the file that the parent of worker processes touches while it lives. A
+// parent that is stopped, by Ctrl-Z for instance, renews no leases, and the commands of its pool
+// must end before those lapse.
 const heartbeatVariable = "TASKD_QUEUE_HEARTBEAT"
 
 // Heartbeat touches the file at path, until stop, for worker processes that start after it.

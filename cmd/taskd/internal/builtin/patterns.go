@@ -13,8 +13,9 @@ import (
 	"github.com/taskd-go/task/cmd/taskd/internal/settings"
 )
 
-// Patterns say which commands exec may run, in the syntax of filepath.Match. A pattern with a slash matches the
-// command's absolute path, one without a slash a bare name that PATH resolves: "sh" does not match "/tmp/sh".
+// Patterns say which commands exec may run, in the syntax of filepath.Match. A pattern with a slash
+// matches the command's absolute path, one without a slash a bare name that PATH resolves: "sh"
+// does not match "/tmp/sh".
 type Patterns []string
 
 func (p *Patterns) addFlag(flags *pflag.FlagSet) {
@@ -51,7 +52,8 @@ func (e *DeniedError) Error() string {
 		e.name, e.path, cmp.Or(e.allowed.String(), "none"))
 }
 
-// find returns the path of an allowed command. An *exec.Error means that the command is allowed but does not exist.
+// find returns the path of an allowed command. An *exec.Error means that the command is allowed but
+// does not exist.
 func (p Patterns) find(name string) (string, error) {
 	if strings.Contains(name, "/") && !filepath.IsAbs(name) {
 		return "", fmt.Errorf("command %q: want a name or an absolute path", name)

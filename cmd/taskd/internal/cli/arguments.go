@@ -6,7 +6,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Args returns a rule for arguments: from min to max of them. want completes the sentence that the command's name begins.
+// Args returns a rule for arguments: from min to max of them. want completes the sentence that the
+// command's name begins.
 func Args(min, max int, want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < min || len(args) > max {

@@ -78,7 +78,8 @@ func (at *Target) Open(ctx context.Context) (*DB, error) {
 	return &DB{Queue: queue.New(db.Store), Applied: applied, db: db}, nil
 }
 
-// find returns the name of the database. A connection in the environment overrides a dsn in the file.
+// find returns the name of the database. A connection in the environment overrides a dsn in the
+// file.
 func (at *Target) find(config queue.Config) (dsn string, err error) {
 	by := strings.TrimRight(at.settings.From(settings.DSN), " =")
 	dsn = at.dsn

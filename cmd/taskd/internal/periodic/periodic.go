@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Call calls fn once in each period, in its own goroutine, until fn returns false or until stop. stop waits for the
-// goroutine; call it once.
+// Call calls fn once in each period, in its own goroutine, until fn returns false or until stop.
+// stop waits for the goroutine; call it once.
 func Call(period time.Duration, fn func() (more bool)) (stop func()) {
 	end := make(chan struct{})
 	var running sync.WaitGroup

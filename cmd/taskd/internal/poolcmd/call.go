@@ -1,4 +1,5 @@
-// Package poolcmd has the commands of a pool: serve runs one, and call, async and status talk to it.
+// Package poolcmd has the commands of a pool: serve runs one, and call, async and status talk to
+// it.
 package poolcmd
 
 import (
@@ -73,7 +74,8 @@ func (d *delivery) options() []task.CallOption {
 // oneTask is the rule of the arguments of call and async.
 var oneTask = cli.Args(1, 2, "needs TASK [JSON]")
 
-// Call returns the command that runs a task and prints its result. A shell completes the names of tasks.
+// Call returns the command that runs a task and prints its result. A shell completes the names of
+// tasks.
 func Call(tasks []string) *cobra.Command {
 	var d delivery
 	cmd := &cobra.Command{
@@ -103,7 +105,8 @@ func Call(tasks []string) *cobra.Command {
 	return cmd
 }
 
-// Async returns the command that starts a task and prints its id. A shell completes the names of tasks.
+// Async returns the command that starts a task and prints its id. A shell completes the names of
+// tasks.
 func Async(tasks []string) *cobra.Command {
 	var d delivery
 	cmd := &cobra.Command{

@@ -12,20 +12,20 @@ import (
 	"github.com/taskd-go/task/cmd/taskd/internal/term"
 )
 
-// decodeJSON reads one JSON value, the arguments of a task. Whole numbers keep 64 bits: they become int64, or uint64 if
-// they are too large for it.
+// decodeJSON reads one JSON value, the arguments of a task. Whole numbers keep 64 bits: they become
+// int64, or uint64 if they are too large for it.
 func decodeJSON(r io.Reader) (any, error) {
 	dec := json.NewDecoder(r)
 	dec.UseNumber()
 	var v any
 	if err := dec.Decode(&v); err != nil {
 		if errors.Is(err, io.EOF) {
-			return nil, errors.New("no JSON value is there")
+			return nil, errors.New("want a JSON value, got nothing")
 		}
 		return nil, err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more than one JSON value")
+		return nil, errors.New("want one JSON value, got more")
 	}
 	return exact(v)
 }
@@ -70,8 +70,8 @@ func number(s string) (any, error) {
 	return n, nil
 }
 
-// encodeJSON writes the result of a task as one line of JSON. Bytes become base64, the keys of a map become texts, and
-// so does a float that JSON lacks.
+// encodeJSON writes the result of a task as one line of JSON. Bytes become base64, the keys of a
+// map become texts, and so does a float that JSON lacks.
 func encodeJSON(w io.Writer, v any) error {
 	if err := term.JSON(w, showable(v)); err != nil {
 		return fmt.Errorf("the result cannot be shown as JSON: %w", err)

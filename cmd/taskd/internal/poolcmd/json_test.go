@@ -25,8 +25,8 @@ func TestWholeNumbersKeep64Bits(t *testing.T) {
 
 func TestArgumentsThatAreNotOneJSONValueAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                       "no JSON value is there",
-		"{} {}":                  "more than one JSON value",
+		"":                       "want a JSON value, got nothing",
+		"{} {}":                  "want one JSON value, got more",
 		"{":                      "unexpected EOF",
 		"NaN":                    "invalid character",
 		"18446744073709551616":   "does not fit into 64 bits",

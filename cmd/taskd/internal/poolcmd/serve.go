@@ -61,8 +61,8 @@ runs, and the exit code is 5. The same happens at the end of --drain-timeout.`,
 	return cmd
 }
 
-// serve runs a pool to its end. A worker process runs the same code up to RunIfWorker, so nothing before that may have
-// an effect.
+// serve runs a pool to its end. A worker process runs the same code up to RunIfWorker, so nothing
+// before that may have an effect.
 func serve(ctx context.Context, out io.Writer, cfg task.Config) error {
 	task.RunIfWorker(cfg)
 	pool, err := task.New(cfg)

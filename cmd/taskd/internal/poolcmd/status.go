@@ -84,32 +84,9 @@ func uptime(row task.WorkerStatus) string {
 	return time.Since(row.StartUpTime).Round(time.Second).String()
 }
 
-// A StatusRow is a worker in the output of --json.
-type StatusRow struct {
-	Index       int       `json:"index"`
-	PID         int       `json:"pid"`
-	Accepting   bool      `json:"accepting"`
-	Running     int       `json:"running"`
-	Accepted    uint64    `json:"accepted"`
-	Success     uint64    `json:"success"`
-	Fail        uint64    `json:"fail"`
-	Lost        uint64    `json:"lost"`
-	Expired     uint64    `json:"expired"`
-	Busy        uint64    `json:"busy"`
-	Restarts    uint64    `json:"restarts"`
-	Generation  uint64    `json:"generation"`
-	Degraded    bool      `json:"degraded"`
-	StartUpTime time.Time `json:"startUpTime"`
-}
-
 func printJSON(out io.Writer, rows []task.WorkerStatus) error {
-	shown := make([]StatusRow, len(rows))
-	for i, r := range rows {
-		shown[i] = StatusRow{
-			Index: r.Index, PID: r.PID, Accepting: r.Accepting, Running: r.Running,
-			Accepted: r.Accepted, Success: r.Success, Fail: r.Fail, Lost: r.Lost, Expired: r.Expired, Busy: r.Busy,
-			Restarts: r.Restarts, Generation: r.Generation, Degraded: r.Degraded, StartUpTime: r.StartUpTime,
-		}
+	if rows == nil {
+		rows = []task.WorkerStatus{} // printed as [] in place of null
 	}
-	return term.JSON(out, shown)
+	return term.JSON(out, rows)
 }

@@ -25,7 +25,8 @@ type jobPool struct {
 // newJobPool registers handlers in this process. In a worker process it does not return.
 func newJobPool(handlers *job.Registry, processes int, lease time.Duration) *jobPool {
 	p := &jobPool{
-		// A worker process whose parent died drains. It must be gone before the lease of its job lapses.
+		// A worker process whose parent died drains. It must be gone before the lease of its job
+		// lapses.
 		cfg:    task.Config{ServerName: "taskd-queue", WorkerNum: processes, MaxRunningNum: 1, DrainTimeout: lease / 2},
 		remote: pooljob.Register(handlers),
 		types:  handlers.Types(),
@@ -84,7 +85,8 @@ func (p *jobPool) handlers(pool *task.Task) (*job.Registry, error) {
 	return job.NewRegistry(all...)
 }
 
-// shortTempDir makes a folder in which the paths of sockets stay under their limit of 100 bytes, even if TMPDIR is long.
+// shortTempDir makes a folder in which the paths of sockets stay under their limit of 100 bytes,
+// even if TMPDIR is long.
 func shortTempDir() (string, error) {
 	if dir, err := os.MkdirTemp("/tmp", "taskd-"); err == nil {
 		return dir, nil

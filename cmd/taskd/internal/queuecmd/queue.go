@@ -45,11 +45,11 @@ type Jobs interface {
 	Help() string
 	// AddFlags adds flags to the command.
 	AddFlags(*pflag.FlagSet)
-	// Handlers returns the handlers. lease is how long a job stays reserved without being renewed; pooled says that the
-	// handlers may run in a worker process, which calls Handlers too.
+	// Handlers returns the handlers. lease is how long a job stays reserved without being renewed;
+	// pooled says that the handlers may run in a worker process, which calls Handlers too.
 	Handlers(lease time.Duration, pooled bool) (*job.Registry, error)
-	// Heartbeat tells worker processes that start after it, until stop, that this process lives. path is a file that it
-	// may use.
+	// Heartbeat tells worker processes that start after it, until stop, that this process lives.
+	// path is a file that it may use.
 	Heartbeat(path string, lease time.Duration) (stop func(), err error)
 }
 

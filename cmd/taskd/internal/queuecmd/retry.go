@@ -116,7 +116,8 @@ func (r *replay) run(ctx context.Context, cmd *cobra.Command, q *queue.Queue) er
 	return err
 }
 
-// showProgress shows the progress of a replay that takes long: one of many letters, or one with a rate.
+// showProgress shows the progress of a replay that takes long: one of many letters, or one with a
+// rate.
 func (r *replay) showProgress(out io.Writer) (end func()) {
 	const few = 100
 	var bar *term.Progress
@@ -150,7 +151,8 @@ func limited(n, limit int) int {
 	return n
 }
 
-// dominant returns the error class that more than half of several letters have, and how many; 0 if there is none.
+// dominant returns the error class that more than half of several letters have, and how many; 0 if
+// there is none.
 func dominant(classes map[string]int) (class string, n int) {
 	total := letters(classes)
 	for class, n := range classes {

@@ -82,7 +82,8 @@ func (c *commands) work() *cobra.Command {
 
 func atLeast100ms(d time.Duration) (bool, string) { return d >= 100*time.Millisecond, "100ms or more" }
 
-// run works to the end. A worker process runs the same code up to newJobPool, so nothing before that may have an effect.
+// run works to the end. A worker process runs the same code up to newJobPool, so nothing before
+// that may have an effect.
 func (w *work) run(cmd *cobra.Command) (err error) {
 	handlers, err := w.jobs.Handlers(w.lease, w.pool)
 	if err != nil {
@@ -118,7 +119,8 @@ func (w *work) run(cmd *cobra.Command) (err error) {
 	return w.serve(cmd, first, second, db, handlers)
 }
 
-// serve runs jobs until the first context ends, and gives running ones back when the second one ends.
+// serve runs jobs until the first context ends, and gives running ones back when the second one
+// ends.
 func (w *work) serve(cmd *cobra.Command, first, second context.Context, db *database.DB, handlers *job.Registry) (err error) {
 	var counted counter
 	worker := queue.NewWorker(db.Queue, handlers, w.options(&counted)...)

@@ -105,7 +105,8 @@ func (tomlParser) Unmarshal(text []byte) (values map[string]any, err error) {
 
 func (tomlParser) Marshal(values map[string]any) ([]byte, error) { return toml.Marshal(values) }
 
-// check returns the settings of the file. It also sets the flags of commands that do not run, which checks the values.
+// check returns the settings of the file. It also sets the flags of commands that do not run, which
+// checks the values.
 func (r *Reader) check(cmd *cobra.Command) (settings map[string]any, err error) {
 	settings = map[string]any{}
 	known := flagsOfAll(cmd.Root())
@@ -188,7 +189,8 @@ func textFor(flags []*pflag.Flag, value any) (string, error) {
 	return "", errors.New(want(kind, list))
 }
 
-// joined returns a list as a command line would write it, unless one of its values would be taken for several.
+// joined returns a list as a command line would write it, unless one of its values would be taken
+// for several.
 func joined(values []any) (text string, ok bool) {
 	list := make([]string, len(values))
 	for i := range values {

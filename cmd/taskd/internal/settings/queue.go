@@ -26,7 +26,8 @@ const connectionVariable = "QUEUE_DB_CONNECTION"
 
 var errNotOfQueue = errors.New("no key of the queue's own settings")
 
-// checkQueue checks a value of the queue's own settings. For any other key it returns errNotOfQueue.
+// checkQueue checks a value of the queue's own settings. For any other key it returns
+// errNotOfQueue.
 func checkQueue(key string, value any) error {
 	if !strings.HasPrefix(key, connections) && !slices.Contains([]string{driverKey, queueKey, connectionKey, jobsKey, failedKey}, key) {
 		return errNotOfQueue
@@ -37,7 +38,8 @@ func checkQueue(key string, value any) error {
 	return nil
 }
 
-// Queue returns the queue's own settings. QUEUE_DRIVER, QUEUE_NAME and QUEUE_DB_CONNECTION override the file.
+// Queue returns the queue's own settings. QUEUE_DRIVER, QUEUE_NAME and QUEUE_DB_CONNECTION override
+// the file.
 func (r *Reader) Queue() (queue.Config, error) {
 	var section map[string]any
 	if r.file != nil {
@@ -59,7 +61,8 @@ func (r *Reader) by(variable, key string) string {
 	return r.path + ": " + key + " = "
 }
 
-// DefaultQueue sets a flag that names a queue, unless the user did, to the queue of the queue's own settings.
+// DefaultQueue sets a flag that names a queue, unless the user did, to the queue of the queue's own
+// settings.
 func (r *Reader) DefaultQueue(flag *pflag.Flag) error {
 	if flag.Changed {
 		return nil
@@ -74,8 +77,8 @@ func (r *Reader) DefaultQueue(flag *pflag.Flag) error {
 	return nil
 }
 
-// Connection returns the database that settings name in the section [connections], and where it stands. Both are empty
-// if settings name none.
+// Connection returns the database that settings name in the section [connections], and where it
+// stands. Both are empty if settings name none.
 func (r *Reader) Connection(settings queue.Config) (dsn, by string, err error) {
 	if settings.Connection == "" {
 		return "", "", nil
@@ -90,5 +93,6 @@ func (r *Reader) Connection(settings queue.Config) (dsn, by string, err error) {
 	return dsn, r.path + ": " + connections + settings.Connection, nil
 }
 
-// ConnectionInEnvironment reports whether the environment names the connection, which overrides a database in the file.
+// ConnectionInEnvironment reports whether the environment names the connection, which overrides a
+// database in the file.
 func ConnectionInEnvironment() bool { return os.Getenv(connectionVariable) != "" }

@@ -1,5 +1,6 @@
-// Package settings reads the settings of a command from one place for each of them: a flag overrides its environment
-// variable, the variable overrides the config file, and the file overrides the flag's default.
+// Package settings reads the settings of a command from one place for each of them: a flag
+// overrides its environment variable, the variable overrides the config file, and the file
+// overrides the flag's default.
 package settings
 
 import (
@@ -25,8 +26,8 @@ const (
 	field  = "taskd_config_field" // the annotation of a flag that can also stand elsewhere
 )
 
-// Add adds a flag that can also stand in the environment and in the config file. If it sets a field of task.Config,
-// structField is the name of that field.
+// Add adds a flag that can also stand in the environment and in the config file. If it sets a field
+// of task.Config, structField is the name of that field.
 func Add(flags *pflag.FlagSet, v pflag.Value, structField, name, usage string) {
 	f := flags.VarPF(v, name, "", usage)
 	f.Annotations = map[string][]string{field: {structField}}
@@ -60,7 +61,8 @@ const (
 	onCommandLine
 )
 
-// Read sets the flags of cmd. It refuses an unknown key and a wrong value in the file for every command.
+// Read sets the flags of cmd. It refuses an unknown key and a wrong value in the file for every
+// command.
 //
 // A worker process reads no file: HandOver gave it all settings, and the file may have changed.
 func (r *Reader) Read(cmd *cobra.Command) error {
@@ -125,7 +127,8 @@ func (r *Reader) apply(flags *pflag.FlagSet, all *koanf.Koanf) error {
 	return errors.Join(errs...)
 }
 
-// From returns what precedes the value of a flag where the user wrote it: "--name ", "TASKD_NAME=" or "FILE: name = ".
+// From returns what precedes the value of a flag where the user wrote it: "--name ", "TASKD_NAME="
+// or "FILE: name = ".
 func (r *Reader) From(flag string) string {
 	if s, ok := r.set[flag]; ok {
 		return s.From
@@ -139,7 +142,8 @@ func (r *Reader) FromFile(flag string) bool {
 	return ok && s.Layer == inFile
 }
 
-// Explain names the flag, variable or key that the user wrote in place of the field of task.Config that err names.
+// Explain names the flag, variable or key that the user wrote in place of the field of task.Config
+// that err names.
 func (r *Reader) Explain(flags *pflag.FlagSet, err *task.ConfigError) error {
 	explained := error(err)
 	eachSetting(flags, func(f *pflag.Flag) {
@@ -150,8 +154,8 @@ func (r *Reader) Explain(flags *pflag.FlagSet, err *task.ConfigError) error {
 	return explained
 }
 
-// HandOver puts the file's settings into the environment for worker processes, which do not read the file. They need
-// no database, so its name and password stay here.
+// HandOver puts the file's settings into the environment for worker processes, which do not read
+// the file. They need no database, so its name and password stay here.
 func (r *Reader) HandOver() error {
 	var errs []error
 	for name, s := range r.set {

@@ -86,7 +86,8 @@ type Duration struct {
 	Rule Rule
 }
 
-// A Rule reports whether a time span is allowed, and completes the sentence "want a duration such as 1.5s or 2m, ".
+// A Rule reports whether a time span is allowed, and completes the sentence "want a duration such
+// as 1.5s or 2m, ".
 type Rule = func(time.Duration) (ok bool, want string)
 
 // Positive is the Rule of a time span above 0.
@@ -139,7 +140,8 @@ func (t *Text) String() string { return string(*t) }
 // Type implements pflag.Value.
 func (*Text) Type() string { return "text" }
 
-// Names is a flag's value that is a list with commas. Of an empty text it becomes empty, but not nil.
+// Names is a flag's value that is a list with commas. Of an empty text it becomes empty, but not
+// nil.
 type Names []string
 
 // Set implements pflag.Value.

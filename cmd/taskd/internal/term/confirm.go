@@ -15,8 +15,8 @@ import (
 // ErrNoTerminal says that a question has no person to answer it.
 var ErrNoTerminal = errors.New("not without --yes")
 
-// Confirm asks question on out and returns nil if the answer on in is yes. If in is no terminal it returns
-// ErrNoTerminal; if ctx ends first, the error of ctx.
+// Confirm asks question on out and returns nil if the answer on in is yes. If in is no terminal it
+// returns ErrNoTerminal; if ctx ends first, the error of ctx.
 func Confirm(ctx context.Context, in io.Reader, out io.Writer, question string) error {
 	if width(in) == 0 {
 		return fmt.Errorf("%s: %w", question, ErrNoTerminal)

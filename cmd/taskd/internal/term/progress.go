@@ -1,4 +1,5 @@
-// Package term shows results and progress on a terminal or in a pipe: tables, JSON, progress bars and questions.
+// Package term shows results and progress on a terminal or in a pipe: tables, JSON, progress bars
+// and questions.
 package term
 
 import (
@@ -10,7 +11,8 @@ import (
 	"github.com/taskd-go/task/cmd/taskd/internal/periodic"
 )
 
-// A Progress shows how many of a total are done: as a bar on a terminal, elsewhere as a line at each tenth.
+// A Progress shows how many of a total are done: as a bar on a terminal, elsewhere as a line at
+// each tenth.
 type Progress struct {
 	out   io.Writer
 	total int
@@ -64,7 +66,8 @@ func bar(done, total, width int) string {
 	return cut(line, width-1)
 }
 
-// Elapsed runs fn, which cannot report its progress. On a terminal it shows meanwhile for how long fn has run.
+// Elapsed runs fn, which cannot report its progress. On a terminal it shows meanwhile for how long
+// fn has run.
 func Elapsed(out io.Writer, what string, fn func() (int64, error)) (int64, error) {
 	if Width(out) == 0 {
 		return fn()
@@ -85,8 +88,8 @@ func elapsed(out io.Writer, what string, every time.Duration, fn func() (int64, 
 	return fn()
 }
 
-// Watch calls show now and then once in each interval, with one writer of each picture, until show fails or done closes.
-// On a terminal each picture replaces the one before.
+// Watch calls show now and then once in each interval, with one writer of each picture, until show
+// fails or done closes. On a terminal each picture replaces the one before.
 func Watch(out io.Writer, every time.Duration, done <-chan struct{}, show func(io.Writer) error) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -105,7 +108,8 @@ func Watch(out io.Writer, every time.Duration, done <-chan struct{}, show func(i
 	}
 }
 
-// A Line shows a text that changes: over one line on a terminal, twice a second; elsewhere as a line every ten seconds.
+// A Line shows a text that changes: over one line on a terminal, twice a second; elsewhere as a
+// line every ten seconds.
 type Line struct {
 	out        io.Writer
 	begin, end string

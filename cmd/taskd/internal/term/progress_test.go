@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A writes sends on what it is given.
-type writes chan string
+// A lines writer sends what is written to it.
+type lines chan string
 
-func (w writes) Write(p []byte) (int, error) {
+func (w lines) Write(p []byte) (int, error) {
 	w <- string(p)
 	return len(p), nil
 }
@@ -33,7 +33,7 @@ func TestProgressDrawsPlainLinesElsewhere(t *testing.T) {
 }
 
 func TestWhatTakesLongShowsItOnATerminal(t *testing.T) {
-	shown := make(writes, 100)
+	shown := make(lines, 100)
 	failed := errors.New("failed")
 	n, err := elapsed(shown, "removing jobs", time.Millisecond, func() (int64, error) {
 		assert.Regexp(t, `removing jobs: \d+ms so far$`, <-shown)

@@ -8,7 +8,8 @@ import (
 	"unicode"
 )
 
-// Cell returns text as one line of at most width characters, without control characters, which a terminal would obey.
+// Cell returns text as one line of at most width characters, without control characters, which a
+// terminal would obey.
 func Cell(text string, width int) string {
 	return cut(strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
@@ -21,7 +22,8 @@ func Cell(text string, width int) string {
 	}, text), width)
 }
 
-// cut returns the first width characters of text, the last of them an ellipsis where there were more.
+// cut returns the first width characters of text, the last of them an ellipsis where there were
+// more.
 func cut(text string, width int) string {
 	runes := []rune(text)
 	switch {

@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// limit tells a late event from one that never comes. An idle machine needs less than a tenth of it.
+// limit tells a late event from one that never comes. An idle machine needs less than a tenth of
+// it.
 const limit = 2 * time.Minute
 
 // Eventually polls until holds reports true. It is for what only polling can see.
