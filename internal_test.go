@@ -72,7 +72,7 @@ func TestDriftIsTold_Row10(t *testing.T) {
 
 	row, ok := pool.pool.Table().Current(0)
 	require.True(t, ok)
-	require.True(t, row.Admit()) // a slot that is never given back
+	require.True(t, pool.pool.Table().WorkerRow(row.Number()).Admit()) // a slot that is never given back
 	drift := wait(func(e Event) bool { return e.Kind == "drift" })
 	assert.EqualValues(t, "drift", drift.Reason)
 	assert.Equal(t, g.PID, drift.Worker.PID)

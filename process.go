@@ -127,7 +127,7 @@ func (p *process) serverConfig(table *sharedstate.Table, listener *net.UnixListe
 	return worker.Config{
 		Index:          h.Index,
 		Generation:     h.Generation,
-		Row:            table.RowAt(h.Row),
+		Row:            table.WorkerRow(h.Row),
 		Table:          table,
 		Listener:       listener,
 		MaxPackageSize: h.MaxPackageSize,

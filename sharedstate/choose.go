@@ -6,18 +6,18 @@ import (
 	"sync/atomic"
 )
 
-// A Chooser picks workers for the calls of one process: the smallest load among
-// the current rows that accept and have load < MaxRunning, ties at random. Load
-// is the larger of a row's running and this process's own calls in flight to it,
-// since what is sent but not admitted yet cannot be seen in the table. Its
-// methods are safe for concurrent use; it only reads the table.
+// A Chooser picks workers for the calls of one process: the row with the smallest load among the
+// current rows that accept and have load < MaxRunning, at random among equals. The load is the larger
+// of the row's running tasks and this process's own calls in flight to it, because the table does not
+// show calls that no worker has admitted yet. Its methods are safe for concurrent use. It only reads
+// the table.
 type Chooser struct {
 	t        *Table
-	inFlight []atomic.Int32 // by row; of this process alone
+	inFlight []atomic.Int32 // this process's calls, by row
 	queue    queue
 }
 
-// NewChooser makes the one chooser of a process for t. It is to be closed before t is.
+// NewChooser makes the one Chooser of a process for t. Close it before t.
 func NewChooser(t *Table) *Chooser {
 	return &Chooser{
 		t:        t,
@@ -26,8 +26,8 @@ func NewChooser(t *Table) *Chooser {
 	}
 }
 
-// Pick chooses a row and takes one of our own in-flight counts on it, which Done
-// gives back. ok is false when no worker is free or the pool is closed. It allocates nothing.
+// Pick chooses a row and counts one call in flight to it until Done. ok is false if no worker is free
+// or the pool is closed. Pick allocates nothing.
 func (c *Chooser) Pick() (r Row, ok bool) {
 	if c.t.Closed() {
 		return Row{}, false
@@ -43,12 +43,12 @@ func (c *Chooser) Pick() (r Row, ok bool) {
 	}
 }
 
-// probes is how many rows are tried for an idle one before all are compared.
+// probes is how many rows Pick tries for an idle one before it compares all.
 const probes = 2
 
-// leastLoaded returns the number of the row to take, -1 when none is free. No
-// load is smaller than none, so an idle row that is met by chance is as good as
-// one found by comparing all, and each idle row is met equally often.
+// leastLoaded returns the number of the row to take, -1 if none is free. No load is smaller than 0, so
+// an idle row that a probe finds is as good as one found by comparing all, and probes find each idle
+// row equally often.
 func (c *Chooser) leastLoaded() int {
 	random := rand.Uint64()
 	for range probes {
@@ -61,7 +61,7 @@ func (c *Chooser) leastLoaded() int {
 	return c.scan(random)
 }
 
-// loadOf returns the row of an index and its load; more than any limit when it takes no calls.
+// loadOf returns the row of an index and its load, which is above any limit if the row takes no calls.
 func (c *Chooser) loadOf(index int) (n int, load uint32) {
 	r, ok := c.t.Current(index)
 	if !ok {
@@ -70,10 +70,10 @@ func (c *Chooser) loadOf(index int) (n int, load uint32) {
 	return r.Number(), max(r.hot().load.Load()^acceptingBit, uint32(c.inFlight[r.n].Load()))
 }
 
-// scan compares all rows by a key: the load, and below it a hash under a new
-// seed each time, which makes each of the least loaded equally likely.
+// scan compares all rows by a key of the load and, below it, a hash with a new seed each time. So each
+// of the least loaded rows is equally likely.
 func (c *Chooser) scan(seed uint64) int {
-	// Locals: the compiler reads fields again after every atomic load.
+	// Local variables: the compiler reads fields again after every atomic load.
 	current, hot, inFlight := c.t.current, c.t.hot, c.inFlight[:len(c.t.hot)]
 	least, row := uint64(c.t.maxRunning)<<32, -1
 	for i := range current {
@@ -81,7 +81,7 @@ func (c *Chooser) scan(seed uint64) int {
 		if uint(n) >= uint(len(hot)) {
 			continue
 		}
-		// A row that does not accept gets the top bit set: more than any limit.
+		// A row that does not accept gets the top bit set, which is above any limit.
 		load := uint64(hot[n].load.Load() ^ acceptingBit)
 		if load > least>>32 {
 			continue
@@ -95,10 +95,11 @@ func (c *Chooser) scan(seed uint64) int {
 	return row
 }
 
-// Done gives back what Pick or PickWait took on r, exactly once, and wakes this process's waiters.
+// Done ends one call that Pick or PickWait counted on r. It wakes waiting callers of this process.
+// Call it exactly once for each Pick.
 func (c *Chooser) Done(r Row) { c.DoneMany(r, 1) }
 
-// DoneMany is n Dones at once.
+// DoneMany does what n calls of Done do.
 func (c *Chooser) DoneMany(r Row, n int) {
 	c.inFlight[r.n].Add(int32(-n))
 	if c.queue.waiting.Load() > 0 {

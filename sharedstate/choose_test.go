@@ -15,22 +15,22 @@ import (
 
 func TestPickTakesTheLeastLoaded(t *testing.T) {
 	table := newTestTable(t, 3, 4)
-	rows := []Row{serving(t, table, 0, 1), serving(t, table, 1, 1), serving(t, table, 2, 1)}
+	rows := []testRow{serving(t, table, 0, 1), serving(t, table, 1, 1), serving(t, table, 2, 1)}
 	for i, n := range []int{2, 1, 3} {
 		for range n {
 			require.True(t, rows[i].Admit())
 		}
 	}
-	c := NewChooser(table)
+	c := NewChooser(table.Table)
 	r, ok := c.Pick()
 	require.True(t, ok)
-	assert.Equal(t, rows[1], r)
+	assert.Equal(t, rows[1].Row, r)
 	assert.Equal(t, 1, c.InFlight(r))
 
 	rows[1].SetAccepting(false)
 	r, ok = c.Pick()
 	require.True(t, ok)
-	assert.Equal(t, rows[0], r)
+	assert.Equal(t, rows[0].Row, r)
 	c.Done(r)
 	assert.Zero(t, c.InFlight(r))
 }
@@ -52,21 +52,21 @@ func TestOwnCallsInFlightCountBeforeTheyAreAdmitted(t *testing.T) {
 }
 
 func TestNobodyIsPicked(t *testing.T) {
-	tests := map[string]func(table *Table, r Row){
-		"not accepting":       func(_ *Table, r Row) { r.SetAccepting(false) },
-		"full":                func(_ *Table, r Row) { r.Admit() },
-		"not current":         func(table *Table, _ Row) { table.SetCurrent(0, Row{}) },
-		"finished":            func(_ *Table, r Row) { r.Finish(End{Reason: tasktype.ReasonCrashed}) },
-		"closed":              func(table *Table, _ Row) { table.SetClosed() },
-		"a row that is none":  func(table *Table, _ Row) { table.current[0].Store(1 << 30) },
-		"a row that is none2": func(table *Table, _ Row) { table.current[0].Store(1<<32 - 1) },
+	tests := map[string]func(table *Parent, r testRow){
+		"not accepting":       func(_ *Parent, r testRow) { r.SetAccepting(false) },
+		"full":                func(_ *Parent, r testRow) { r.Admit() },
+		"not current":         func(table *Parent, _ testRow) { table.SetCurrent(0, ParentRow{}) },
+		"finished":            func(_ *Parent, r testRow) { r.Finish(End{Reason: tasktype.ReasonCrashed}) },
+		"closed":              func(table *Parent, _ testRow) { table.SetClosed() },
+		"a row that is none":  func(table *Parent, _ testRow) { table.current[0].Store(1 << 30) },
+		"a row that is none2": func(table *Parent, _ testRow) { table.current[0].Store(1<<32 - 1) },
 	}
 	for name, spoil := range tests {
 		t.Run(name, func(t *testing.T) {
 			table := newTestTable(t, 1, 1)
 			r := serving(t, table, 0, 1)
 			spoil(table, r)
-			_, ok := NewChooser(table).Pick()
+			_, ok := NewChooser(table.Table).Pick()
 			assert.False(t, ok)
 		})
 	}
@@ -81,7 +81,7 @@ func TestTiesAreBrokenEvenly(t *testing.T) {
 			require.True(t, r.Admit())
 		}
 	}
-	c := NewChooser(table)
+	c := NewChooser(table.Table)
 	counts := make([]int, workers)
 	for range picks {
 		r, ok := c.Pick()
@@ -134,22 +134,22 @@ func TestOwnCallsNeverExceedTheLimit(t *testing.T) {
 	const limit, goroutines = 3, 8
 	table := newTestTable(t, 1, limit)
 	r := serving(t, table, 0, 1)
-	c := NewChooser(table)
+	c := NewChooser(table.Table)
 	var all sync.WaitGroup
 	for range goroutines {
 		all.Go(func() {
 			for range 2_000 {
 				if _, ok := c.Pick(); ok {
-					if n := c.InFlight(r); n < 1 || n > limit {
+					if n := c.InFlight(r.Row); n < 1 || n > limit {
 						t.Errorf("%d in flight", n)
 					}
-					c.Done(r)
+					c.Done(r.Row)
 				}
 			}
 		})
 	}
 	all.Wait()
-	assert.Zero(t, c.InFlight(r))
+	assert.Zero(t, c.InFlight(r.Row))
 }
 
 func TestPickAllocatesNothing(t *testing.T) {
@@ -157,7 +157,7 @@ func TestPickAllocatesNothing(t *testing.T) {
 	for i := range 4 {
 		serving(t, table, i, 1)
 	}
-	c := NewChooser(table)
+	c := NewChooser(table.Table)
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
 		if r, ok := c.Pick(); ok {
 			c.Done(r)
@@ -200,5 +200,5 @@ func someChooser(b *testing.B, workers int, busy bool) *Chooser {
 			}
 		}
 	}
-	return NewChooser(table)
+	return NewChooser(table.Table)
 }

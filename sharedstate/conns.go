@@ -2,8 +2,8 @@ package sharedstate
 
 import "runtime"
 
-// ConnOpen takes a place for a connection; -1 when all 128 are taken. The worker's own.
-func (r Row) ConnOpen() (place int) {
+// ConnOpen takes a place for a connection and returns it, -1 if all 128 are taken.
+func (r WorkerRow) ConnOpen() (place int) {
 	place = claim(r.maps().conns[:], maxConns)
 	if place >= 0 {
 		r.t.conns[r.n][place].Store(0)
@@ -11,24 +11,24 @@ func (r Row) ConnOpen() (place int) {
 	return place
 }
 
-// ConnRead notes, before its run begins, the last id on the connection whose task may run:
-// nothing with a greater id ran. Place -1 is none. The worker's own.
-func (r Row) ConnRead(place int, id uint64) {
+// ConnRead stores the last id on the connection whose task may run; the worker calls it before the run
+// begins. No task of a greater id ran. For place -1 it does nothing.
+func (r WorkerRow) ConnRead(place int, id uint64) {
 	if place >= 0 {
 		r.t.conns[r.n][place].Store(id)
 	}
 }
 
-// ConnClose gives the place back. The id stays readable until another
-// connection takes the place: it is still true. The worker's own.
-func (r Row) ConnClose(place int) {
+// ConnClose frees the place. Its id stays readable until another connection takes the place. For place
+// -1 it does nothing.
+func (r WorkerRow) ConnClose(place int) {
 	if place >= 0 {
 		release(r.maps().conns[:], place)
 	}
 }
 
-// LastRead finds the greatest id noted in the row, of a process dead or alive,
-// with the same high 32 bits as id: those name the connection.
+// LastRead returns the greatest id that ConnRead stored for the connection of id, which the high 32
+// bits of an id name. The row's process may have ended.
 func (r Row) LastRead(id uint64) (last uint64, ok bool) {
 	defer runtime.KeepAlive(r.t)
 	slots := &r.t.conns[r.n]

@@ -12,14 +12,14 @@ import (
 // An InFlight is a task that holds a slot.
 type InFlight struct {
 	TaskID  uint64
-	Name    string // cut at 48 bytes
+	Name    string // its first 48 bytes
 	Started int64  // CLOCK_MONOTONIC, ns
 }
 
-// Record remembers a task that took a slot now, at an instant of CLOCK_MONOTONIC, under its id > 0 and that of the call
-// it came with, and returns its place for Begin and Forget; -1 when all places of the row (1,024, or MaxRunning if that
-// is less) are taken. The worker's own.
-func (r Row) Record(taskID, callID uint64, name string, now int64) (place int) {
+// Record stores a task that takes a slot at now, an instant of CLOCK_MONOTONIC in ns. taskID is > 0;
+// callID is the id of the call that brought the task. Record returns the place for Begin and Forget,
+// -1 if all places of the row are taken: 1,024, or MaxRunning if that is less.
+func (r WorkerRow) Record(taskID, callID uint64, name string, now int64) (place int) {
 	place = claim(r.maps().tasks[:], r.t.places)
 	if place < 0 {
 		return -1
@@ -28,7 +28,7 @@ func (r Row) Record(taskID, callID uint64, name string, now int64) (place int) {
 	var buf [nameBytes]byte
 	copy(buf[:], name)
 	for w := range rec.name {
-		// Often it is there already, and a store costs many times what a load does.
+		// The name is often there already, and a store costs many times what a load costs.
 		if part := binary.NativeEndian.Uint64(buf[w*8:]); rec.name[w].Load() != part {
 			rec.name[w].Store(part)
 		}
@@ -39,16 +39,17 @@ func (r Row) Record(taskID, callID uint64, name string, now int64) (place int) {
 	return place
 }
 
-// Begin notes, right before it, that the task's run begins; -1 is none. The worker's own.
-func (r Row) Begin(place int) {
+// Begin stores that the run of the task at place begins. The worker calls it right before the run. For
+// place -1 it does nothing.
+func (r WorkerRow) Begin(place int) {
 	if place >= 0 {
 		rec := &r.records()[place]
 		rec.started.Store(-rec.started.Load())
 	}
 }
 
-// NotBegun says whether a task that came with the call had a slot and its run had not begun
-// when the row's process ended. While that lives it means nothing.
+// NotBegun reports whether the task of a call had a slot and its run had not begun when the row's
+// process ended. While the process lives the result means nothing.
 func (r Row) NotBegun(callID uint64) bool {
 	defer runtime.KeepAlive(r.t)
 	records := r.records()
@@ -63,8 +64,8 @@ func (r Row) NotBegun(callID uint64) bool {
 	return false
 }
 
-// Forget clears the record at place; -1 is none. The worker's own.
-func (r Row) Forget(place int) {
+// Forget clears the record at place. For place -1 it does nothing.
+func (r WorkerRow) Forget(place int) {
 	if place < 0 {
 		return
 	}
@@ -72,8 +73,8 @@ func (r Row) Forget(place int) {
 	release(r.maps().tasks[:], place)
 }
 
-// Tasks lists the records, of a dead row those that its process left. A record
-// that is written or cleared meanwhile may be missing, but none is shown that never was.
+// Tasks lists the tasks in flight or, if the row's process has ended, those that it left. A record that
+// changes meanwhile may be missing; Tasks lists no task that never was.
 func (r Row) Tasks() []InFlight {
 	defer runtime.KeepAlive(r.t)
 	var tasks []InFlight
@@ -89,8 +90,8 @@ func (r Row) Tasks() []InFlight {
 	return tasks
 }
 
-// read fails for a record that changes hands: ids are never used twice, so the
-// same id before and after means that all between belongs to it.
+// read returns false for a record that changes meanwhile. No id is used twice, so the same id before
+// and after means that all in between belongs to it.
 func (rec *record) read() (InFlight, bool) {
 	id := rec.taskID.Load()
 	task := InFlight{TaskID: id, Started: max(rec.started.Load(), -rec.started.Load())}
@@ -102,7 +103,7 @@ func (rec *record) read() (InFlight, bool) {
 	return task, id != 0 && rec.taskID.Load() == id
 }
 
-// claim takes the lowest free of the first places bits; -1 when there is none.
+// claim takes the lowest free one of the first places bits, and returns -1 if all are taken.
 func claim(words []atomic.Uint64, places int) int {
 	for w := range words {
 		for {
@@ -127,7 +128,7 @@ func release(words []atomic.Uint64, place int) {
 	words[place/mapBits].And(^(uint64(1) << (place % mapBits)))
 }
 
-// taken yields the places that are taken.
+// taken yields the taken places.
 func taken(words []atomic.Uint64) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for w := range words {

@@ -5,23 +5,27 @@ import (
 	"math"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/taskd-go/task/tasktype"
 )
 
-// The file begins with the header; the sections follow in the order of the
-// fields of sections. Words are in the byte order of the host, which all its
-// processes share. A change of any of this changes layoutVersion.
+// The file begins with the header; the sections follow in the order of the fields of sections. Words
+// are in the byte order of the host, which all its processes share. Whoever changes any of this
+// changes layoutVersion.
 const (
 	layoutMagic   = 0x656c626174646b74
-	layoutVersion = 1
+	layoutVersion = 2
 
 	cacheLine = 64
 
-	MaxWorkers = 512
-	maxPlaces  = 1024 // in-flight records a row
-	maxConns   = 128  // connection slots a row
-	nameBytes  = 48   // of a task in its in-flight record
-	mapBits    = 64   // places in one word of a bitmap
+	maxPlaces = 1024 // in-flight records of a row
+	maxConns  = 128  // connection slots of a row
+	nameBytes = 48   // of a task's name in its in-flight record
+	mapBits   = 64   // places in one word of a bitmap
 )
+
+// MaxWorkers is the largest number of workers of a table.
+const MaxWorkers = 512
 
 type header struct {
 	magic      uint64
@@ -38,22 +42,70 @@ type header struct {
 	wake atomic.Uint32 // grows whenever a worker may have become free
 	_    [cacheLine - 4]byte
 
-	seq    atomic.Uint32 // odd while the parent writes what is not hot
+	seq    atomic.Uint32 // odd while the parent writes
 	closed atomic.Uint32
 	_      [cacheLine - 8]byte
 }
 
-// A hotLine is what a row's own worker writes with every task. load holds
-// acceptance and running in one word, so that a chooser sees them together.
+// The counters of a row and of an index. A further one goes here and into addTo.
+const (
+	accepted = iota
+	success
+	fail
+	expired
+	busy
+	lost // 0 in a row: only the parent knows it
+	numCounters
+)
+
+type counters [numCounters]atomic.Uint64
+
+// load returns the values, from the last to the first: what a worker counts as ended it has counted
+// as accepted before.
+func (c *counters) load() (v counts) {
+	for i := numCounters - 1; i >= 0; i-- {
+		v[i] = c[i].Load()
+	}
+	return v
+}
+
+func (c *counters) add(v counts) {
+	for i := range c {
+		c[i].Add(v[i])
+	}
+}
+
+func (c *counters) clear() {
+	for i := range c {
+		c[i].Store(0)
+	}
+}
+
+// counts are the values of counters.
+type counts [numCounters]uint64
+
+func (v counts) addTo(s *tasktype.WorkerStatus) {
+	s.Accepted += v[accepted]
+	s.Success += v[success]
+	s.Fail += v[fail]
+	s.Expired += v[expired]
+	s.Busy += v[busy]
+	s.Lost += v[lost]
+}
+
+// A hotLine is what the worker of a row writes with every task. load holds acceptance and running in
+// one word, so that a Chooser reads both at once.
+//
+// The padding comes first: Go adds a word behind an empty array at the end of a struct.
 type hotLine struct {
-	load     atomic.Uint32
-	_        uint32
-	accepted atomic.Uint64
-	success  atomic.Uint64
-	fail     atomic.Uint64
-	expired  atomic.Uint64
-	busy     atomic.Uint64
-	_        [cacheLine - 48]byte
+	_ [(cacheLine - unsafe.Sizeof(hotWords{})%cacheLine) % cacheLine]byte
+	hotWords
+}
+
+type hotWords struct {
+	load atomic.Uint32
+	_    uint32
+	counters
 }
 
 const (
@@ -61,7 +113,7 @@ const (
 	runningMask  = acceptingBit - 1
 )
 
-// A life is what the parent writes of the process that has the row.
+// A life is what the parent writes about the process of a row.
 type life struct {
 	state      atomic.Uint32
 	index      atomic.Uint32
@@ -69,7 +121,7 @@ type life struct {
 	started    atomic.Int64 // wall clock, Unix nanoseconds
 	pid        atomic.Int32
 
-	how    atomic.Uint32 // 0: it has not ended
+	how    atomic.Uint32 // number of a Reason; 0: the process has not ended
 	signal atomic.Int32
 	code   atomic.Int32
 	_      [cacheLine - 40]byte
@@ -83,17 +135,16 @@ const (
 	rowEnded   // finished, its counts are in the index's totals
 )
 
-// An indexLine holds what the parent writes of an index: the sums of all its ended rows.
+// An indexLine is what the parent writes about an index: the sums of its ended rows.
 type indexLine struct {
-	accepted atomic.Uint64
-	success  atomic.Uint64
-	fail     atomic.Uint64
-	lost     atomic.Uint64
-	expired  atomic.Uint64
-	busy     atomic.Uint64
+	_ [(cacheLine - unsafe.Sizeof(indexWords{})%cacheLine) % cacheLine]byte
+	indexWords
+}
+
+type indexWords struct {
+	counters
 	restarts atomic.Uint64
 	degraded atomic.Uint32
-	_        [cacheLine - 60]byte
 }
 
 // A bitmaps line says which of a row's records and connection slots are taken.
@@ -103,32 +154,28 @@ type bitmaps struct {
 	_     [cacheLine - 16]byte
 }
 
-// A record is one task in flight; taskID is written last and cleared first.
+// A record is one task in flight. Its worker writes taskID last and clears it first.
 type record struct {
-	taskID  atomic.Uint64 // 0: none
+	taskID  atomic.Uint64 // 0: no task
 	callID  atomic.Uint64
-	started atomic.Int64 // negative as long as the run has not begun
+	started atomic.Int64 // negative until the run begins
 	name    [nameBytes / 8]atomic.Uint64
 }
 
 type connSlots [maxConns]atomic.Uint64
 
-// Sizes that other builds of the same layoutVersion rely on.
+// The sizes of the parts. All but that of a record are whole cache lines.
 const (
-	headerSize    = 4 * cacheLine
-	bitmapsSize   = 3 * cacheLine
-	connSlotsSize = maxConns * 8
-	recordSize    = 3*8 + nameBytes
+	headerSize    = int(unsafe.Sizeof(header{}))
+	hotSize       = int(unsafe.Sizeof(hotLine{}))
+	lifeSize      = int(unsafe.Sizeof(life{}))
+	indexSize     = int(unsafe.Sizeof(indexLine{}))
+	bitmapsSize   = int(unsafe.Sizeof(bitmaps{}))
+	connSlotsSize = int(unsafe.Sizeof(connSlots{}))
+	recordSize    = int(unsafe.Sizeof(record{}))
 )
 
-var _ = [1]struct{}{}[unsafe.Sizeof(header{})-headerSize+
-	unsafe.Sizeof(hotLine{})-cacheLine+
-	unsafe.Sizeof(life{})-cacheLine+
-	unsafe.Sizeof(indexLine{})-cacheLine+
-	unsafe.Sizeof(record{})-recordSize+
-	unsafe.Sizeof(bitmaps{})-bitmapsSize]
-
-// sections are the offsets that follow from the table's two numbers.
+// sections are the offsets that follow from the number of workers and of their tasks.
 type sections struct {
 	rows, places                                      int
 	current, hot, lives, indexes, maps, conns, record int
@@ -145,9 +192,9 @@ func layoutOf(workers, maxRunning int) (sections, error) {
 	s := sections{rows: 2*workers + 8, places: min(maxRunning, maxPlaces)}
 	s.current = headerSize
 	s.hot = s.current + (workers*4+cacheLine-1)/cacheLine*cacheLine
-	s.lives = s.hot + s.rows*cacheLine
-	s.indexes = s.lives + s.rows*cacheLine
-	s.maps = s.indexes + workers*cacheLine
+	s.lives = s.hot + s.rows*hotSize
+	s.indexes = s.lives + s.rows*lifeSize
+	s.maps = s.indexes + workers*indexSize
 	s.conns = s.maps + s.rows*bitmapsSize
 	s.record = s.conns + s.rows*connSlotsSize
 	s.size = s.record + s.rows*s.places*recordSize

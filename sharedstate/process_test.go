@@ -51,7 +51,7 @@ func work(f *os.File, args []string) error {
 	if err != nil {
 		return err
 	}
-	r, c := table.RowAt(n), NewChooser(table)
+	r, c := table.WorkerRow(n), NewChooser(table)
 	r.SetAccepting(true)
 	for i := 0; ; i++ {
 		conn := r.ConnOpen()
@@ -133,19 +133,18 @@ func eventually(t *testing.T, what string, holds func() bool) {
 }
 
 // worksOn waits until the row's process has accepted more than now.
-func worksOn(t *testing.T, r Row, more uint64) {
+func worksOn(t *testing.T, r testRow, more uint64) {
 	t.Helper()
 	want := r.Accepted() + more
 	eventually(t, fmt.Sprintf("row %d accepts %d more", r.Number(), more), func() bool { return r.Accepted() >= want })
 }
 
-func spawnWorker(t *testing.T, table *Table, index int, generation uint64) (Row, *helper) {
+func spawnWorker(t *testing.T, table *Parent, index int, generation uint64) (testRow, *helper) {
 	t.Helper()
-	r, err := table.Allocate(index, generation)
-	require.NoError(t, err)
+	r := allocate(t, table, index, generation)
 	h := startHelper(t, table.File(), "work", strconv.Itoa(r.Number()))
 	r.SetPID(h.cmd.Process.Pid)
-	table.SetCurrent(index, r)
+	table.SetCurrent(index, r.parent)
 	return r, h
 }
 
@@ -189,7 +188,7 @@ func TestStoppedInsideATableOperation_Row5(t *testing.T) {
 		require.True(t, ws.Stopped())
 
 		worksOn(t, other, 1)
-		var rest []Row
+		var rest []ParentRow
 		for {
 			another, err := table.Allocate(0, 2)
 			if err != nil {

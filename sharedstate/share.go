@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// A Share is how many of several calls a row gets.
+// A Share says how many of several calls a row gets.
 type Share struct {
 	Row   Row
 	Calls int
 }
 
-// PickMany is Pick for n calls at once: it levels the loads, and takes an in-flight count for
-// each call. What it returns are fewer than n when fewer are free.
+// PickMany picks rows for n calls at once so that it levels the loads, and counts each call in flight
+// until Done or DoneMany. The shares add up to less than n if fewer slots are free.
 func (c *Chooser) PickMany(n int) []Share {
 	var shares []Share
 	var loads []rowLoad
@@ -39,11 +39,11 @@ func (c *Chooser) PickMany(n int) []Share {
 
 type rowLoad struct {
 	load uint32
-	tie  uint32 // at random
+	tie  uint32 // random
 	row  int
 }
 
-// freeRows appends the rows that take calls, the least loaded first, ties at random.
+// freeRows appends the rows that take calls, the least loaded first, equals in random order.
 func (c *Chooser) freeRows(loads []rowLoad) []rowLoad {
 	for i := range c.t.current {
 		if n, load := c.loadOf(i); load < c.t.maxRunning {
@@ -56,9 +56,10 @@ func (c *Chooser) freeRows(loads []rowLoad) []rowLoad {
 	return loads
 }
 
-// levelOf returns the load to which n calls raise those below it, and how many of the first get one call more.
+// levelOf returns the load to which n calls raise the rows below it, and how many of the first rows get
+// one call more.
 func levelOf(loads []rowLoad, n int, limit uint32) (level uint32, more int) {
-	sum := n // calls on the first k rows when all n are theirs
+	sum := n // calls on the first k rows if they get all n
 	for k := 1; ; k++ {
 		sum += int(loads[k-1].load)
 		if k == len(loads) || sum <= k*int(loads[k].load) {
@@ -70,7 +71,7 @@ func levelOf(loads []rowLoad, n int, limit uint32) (level uint32, more int) {
 	}
 }
 
-// takeMany takes up to n in-flight counts on a row: fewer when its limit is reached.
+// takeMany counts up to n calls in flight to a row, fewer if it reaches its limit, and returns how many.
 func (c *Chooser) takeMany(row, n int) int {
 	own := &c.inFlight[row]
 	for {

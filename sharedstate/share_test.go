@@ -11,10 +11,10 @@ import (
 )
 
 // inFlightOf returns the sorted counts of the chooser's own calls.
-func inFlightOf(c *Chooser, rows []Row) []int {
+func inFlightOf(c *Chooser, rows []testRow) []int {
 	var counts []int
 	for _, r := range rows {
-		counts = append(counts, c.InFlight(r))
+		counts = append(counts, c.InFlight(r.Row))
 	}
 	slices.Sort(counts)
 	return counts
@@ -24,8 +24,8 @@ func TestManyPicksAreAsGoodAsOneByOne(t *testing.T) {
 	for range 300 {
 		workers, limit := 1+rand.IntN(6), 1+rand.IntN(20)
 		table := newTestTable(t, workers, limit)
-		var rows []Row
-		together, single := NewChooser(table), NewChooser(table)
+		var rows []testRow
+		together, single := NewChooser(table.Table), NewChooser(table.Table)
 		for i := range workers {
 			r := serving(t, table, i, 1)
 			rows = append(rows, r)
@@ -52,33 +52,33 @@ func TestManyPicksAreAsGoodAsOneByOne(t *testing.T) {
 // Other processes' calls are seen in the rows' loads alone.
 func TestManyPicksLevelTheLoads(t *testing.T) {
 	table := newTestTable(t, 3, 8)
-	rows := []Row{serving(t, table, 0, 1), serving(t, table, 1, 1), serving(t, table, 2, 1)}
+	rows := []testRow{serving(t, table, 0, 1), serving(t, table, 1, 1), serving(t, table, 2, 1)}
 	for i, load := range []int{3, 1, 6} {
 		for range load {
 			require.True(t, rows[i].Admit())
 		}
 	}
-	c := NewChooser(table)
-	assert.ElementsMatch(t, []Share{{rows[0], 2}, {rows[1], 4}}, c.PickMany(6))
+	c := NewChooser(table.Table)
+	assert.ElementsMatch(t, []Share{{rows[0].Row, 2}, {rows[1].Row, 4}}, c.PickMany(6))
 	for _, r := range rows[:2] {
-		c.DoneMany(r, c.InFlight(r))
+		c.DoneMany(r.Row, c.InFlight(r.Row))
 	}
-	assert.ElementsMatch(t, []Share{{rows[0], 4}, {rows[1], 6}, {rows[2], 1}}, c.PickMany(11))
+	assert.ElementsMatch(t, []Share{{rows[0].Row, 4}, {rows[1].Row, 6}, {rows[2].Row, 1}}, c.PickMany(11))
 }
 
 func TestManyPicksOfNobody(t *testing.T) {
 	table := newTestTable(t, 2, 4)
 	r := serving(t, table, 0, 1)
-	c := NewChooser(table)
+	c := NewChooser(table.Table)
 	assert.Empty(t, c.PickMany(0))
 	r.SetAccepting(false)
 	assert.Empty(t, c.PickMany(3))
 	r.SetAccepting(true)
-	assert.Equal(t, []Share{{r, 3}}, c.PickMany(3))
-	assert.Equal(t, []Share{{r, 1}}, c.PickMany(3))
+	assert.Equal(t, []Share{{r.Row, 3}}, c.PickMany(3))
+	assert.Equal(t, []Share{{r.Row, 1}}, c.PickMany(3))
 	assert.Empty(t, c.PickMany(3))
-	c.DoneMany(r, 4)
-	assert.Zero(t, c.InFlight(r))
+	c.DoneMany(r.Row, 4)
+	assert.Zero(t, c.InFlight(r.Row))
 	table.SetClosed()
 	assert.Empty(t, c.PickMany(3))
 }
@@ -89,7 +89,7 @@ func TestWhatCannotBeLevelledIsSpreadEvenly(t *testing.T) {
 	for i := range workers {
 		serving(t, table, i, 1)
 	}
-	c := NewChooser(table)
+	c := NewChooser(table.Table)
 	counts := make([]int, workers)
 	for range picks {
 		for _, s := range c.PickMany(workers + 1) {
@@ -107,13 +107,13 @@ func TestManyPicksNeverExceedTheLimit(t *testing.T) {
 	const limit, goroutines = 7, 8
 	table := newTestTable(t, 1, limit)
 	r := serving(t, table, 0, 1)
-	c := NewChooser(table)
+	c := NewChooser(table.Table)
 	var all sync.WaitGroup
 	for range goroutines {
 		all.Go(func() {
 			for range 2_000 {
 				for _, s := range c.PickMany(3) {
-					if n := c.InFlight(r); n < 1 || n > limit {
+					if n := c.InFlight(r.Row); n < 1 || n > limit {
 						t.Errorf("%d in flight", n)
 					}
 					c.DoneMany(s.Row, s.Calls)
@@ -122,5 +122,5 @@ func TestManyPicksNeverExceedTheLimit(t *testing.T) {
 		})
 	}
 	all.Wait()
-	assert.Zero(t, c.InFlight(r))
+	assert.Zero(t, c.InFlight(r.Row))
 }

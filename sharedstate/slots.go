@@ -5,16 +5,27 @@ type Outcome uint8
 
 const (
 	Succeeded     Outcome = iota
-	Failed                // also when the task's own handler answered for it
+	Failed                // also if the task's own OnException returned a result
 	ExpiredInSlot         // its deadline passed before it ran: counts in fail and expired
 )
 
-// The order of the stores below is what keeps the sum true when the process is
-// killed between two of them: accepted first and success or fail later, so that
-// what is neither yet is lost; running last.
+// A WorkerRow is a row as its own worker writes it. Its methods are safe for concurrent use.
+type WorkerRow struct{ Row }
 
-// SetAccepting says whether the worker takes calls; on wakes waiters. The worker's own.
-func (r Row) SetAccepting(on bool) {
+// WorkerRow returns row n, 0 … Rows()-1, for the worker to which it belongs. It panics if t is open
+// for reading alone.
+func (t *Table) WorkerRow(n int) WorkerRow {
+	if !t.writable {
+		panic("sharedstate: WorkerRow of a table that is open for reading alone")
+	}
+	return WorkerRow{t.RowAt(n)}
+}
+
+// The order of the stores below keeps the sum true when the process is killed between two of them:
+// accepted first and success or fail later, so that a task in between counts as lost; running last.
+
+// SetAccepting says whether the worker takes calls. true wakes waiting callers.
+func (r WorkerRow) SetAccepting(on bool) {
 	if !on {
 		r.hot().load.And(runningMask)
 		return
@@ -23,46 +34,47 @@ func (r Row) SetAccepting(on bool) {
 	r.t.bump()
 }
 
-// Admit takes a slot if running < MaxRunning: accepted and running grow by one. Otherwise busy does. The worker's own.
-func (r Row) Admit() bool {
+// Admit takes a slot and counts one accepted package if running < MaxRunning. Otherwise it counts a
+// busy one and returns false.
+func (r WorkerRow) Admit() bool {
 	h := r.hot()
 	for {
 		load := h.load.Load()
 		if load&runningMask >= r.t.maxRunning {
-			h.busy.Add(1)
+			h.counters[busy].Add(1)
 			return false
 		}
 		if h.load.CompareAndSwap(load, load+1) {
-			h.accepted.Add(1)
+			h.counters[accepted].Add(1)
 			return true
 		}
 	}
 }
 
-// Expired counts a package whose deadline had passed before it took a slot:
-// accepted, fail and expired grow by one. The worker's own.
-func (r Row) Expired() {
+// Expired counts a package whose deadline passed before it took a slot: it counts as accepted, failed
+// and expired.
+func (r WorkerRow) Expired() {
 	h := r.hot()
-	h.accepted.Add(1)
-	h.expired.Add(1)
-	h.fail.Add(1)
+	h.counters[accepted].Add(1)
+	h.counters[expired].Add(1)
+	h.counters[fail].Add(1)
 }
 
-// Release gives back the slot of one Admit, exactly once, with the outcome. When
-// the worker was full before it, waiters are woken. Without a slot taken it does nothing. The worker's own.
-func (r Row) Release(o Outcome) {
+// Release returns the slot of one Admit and counts the outcome. Call it exactly once for each Admit;
+// without a slot taken it does nothing. If the worker was full, it wakes waiting callers.
+func (r WorkerRow) Release(o Outcome) {
 	h := r.hot()
 	if h.load.Load()&runningMask == 0 {
 		return
 	}
 	switch o {
 	case Succeeded:
-		h.success.Add(1)
+		h.counters[success].Add(1)
 	case ExpiredInSlot:
-		h.expired.Add(1)
-		h.fail.Add(1)
+		h.counters[expired].Add(1)
+		h.counters[fail].Add(1)
 	default:
-		h.fail.Add(1)
+		h.counters[fail].Add(1)
 	}
 	if left := h.load.Add(^uint32(0)) & runningMask; left == r.t.maxRunning-1 {
 		r.t.bump()

@@ -7,10 +7,9 @@ import (
 	"github.com/taskd-go/task/tasktype"
 )
 
-// Status returns one element an index, in order, with the sums of all its ended
-// processes and of the current one. A process that retires has an element
-// of its own, with its own counts, after its index's. Every process is counted once, also
-// while the parent closes its books.
+// Status returns one element for each index, in order, with the sums of its ended processes and the
+// current one. A process that retires has an element of its own, with its own counts, after that of
+// its index. Status counts every process once, also during Finish.
 func (t *Table) Status() []tasktype.WorkerStatus {
 	var all []tasktype.WorkerStatus
 	t.consistent(func() {
@@ -28,7 +27,7 @@ func (t *Table) Status() []tasktype.WorkerStatus {
 	return all
 }
 
-// retiring returns the rows that were current and are not any more, by index.
+// retiring returns, by index, the rows of processes that serve on after another row became current.
 func (t *Table) retiring() map[int][]Row {
 	var rows map[int][]Row
 	for n := range t.lives {
@@ -53,24 +52,15 @@ func (t *Table) retiring() map[int][]Row {
 
 func (t *Table) statusOf(index int) tasktype.WorkerStatus {
 	x := &t.indexes[index]
-	s := tasktype.WorkerStatus{
-		Index:    index,
-		Accepted: x.accepted.Load(),
-		Success:  x.success.Load(),
-		Fail:     x.fail.Load(),
-		Lost:     x.lost.Load(),
-		Expired:  x.expired.Load(),
-		Busy:     x.busy.Load(),
-		Restarts: x.restarts.Load(),
-		Degraded: x.degraded.Load() != 0,
-	}
+	s := tasktype.WorkerStatus{Index: index, Restarts: x.restarts.Load(), Degraded: x.degraded.Load() != 0}
+	x.counters.load().addTo(&s)
 	if r, ok := t.Current(index); ok {
 		r.addTo(&s)
 	}
 	return s
 }
 
-// addTo adds the row's counts, and says whose they are.
+// addTo adds the row's counts to s, and sets what identifies its process.
 func (r Row) addTo(s *tasktype.WorkerStatus) {
 	l := r.life()
 	s.Index = r.Index()
@@ -80,44 +70,17 @@ func (r Row) addTo(s *tasktype.WorkerStatus) {
 	load := r.hot().load.Load()
 	s.Accepting = load&acceptingBit != 0
 	s.Running = int(load & runningMask)
-	c := r.counts()
-	s.Accepted += c.accepted
-	s.Success += c.success
-	s.Fail += c.fail
-	s.Expired += c.expired
-	s.Busy += c.busy
+	r.hot().counters.load().addTo(s)
 }
 
-// counts are what a row's own process counted.
-type counts struct{ accepted, success, fail, expired, busy uint64 }
+// changeLimit bounds how long a reader waits for a parent that was stopped or killed in the middle of
+// a change.
+const changeLimit = 250 * time.Millisecond
 
-func (r Row) counts() counts {
-	h := r.hot()
-	return counts{
-		accepted: h.accepted.Load(),
-		success:  h.success.Load(),
-		fail:     h.fail.Load(),
-		expired:  h.expired.Load(),
-		busy:     h.busy.Load(),
-	}
-}
-
-// change runs write, which changes what is not hot, so that consistent sees all
-// of it or nothing. The caller holds t.mu.
-func (t *Table) change(write func()) {
-	t.seq.Add(1)
-	write()
-	t.seq.Add(1)
-}
-
-// patience bounds how long a reader waits for a parent that stands still in the
-// middle of a change: it was stopped or killed there.
-const patience = 250 * time.Millisecond
-
-// consistent runs read until no change fell into it. When a change makes no
-// progress for patience it takes what it can read: a parent that died there must hold up nobody.
+// consistent runs read until no change overlaps with it. If one change goes on for changeLimit,
+// consistent runs read anyway: a parent that died must not hold up readers.
 func (t *Table) consistent(read func()) {
-	defer runtime.KeepAlive(t) // or the memory may go while it is read
+	defer runtime.KeepAlive(t) // so that the memory stays mapped
 	var stuck uint32
 	var since time.Time
 	for {
@@ -130,7 +93,7 @@ func (t *Table) consistent(read func()) {
 			}
 		case seq != stuck:
 			stuck, since = seq, time.Now()
-		case time.Since(since) > patience:
+		case time.Since(since) > changeLimit:
 			read()
 			return
 		default:

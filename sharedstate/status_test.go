@@ -55,11 +55,10 @@ func TestARetiringWorkerHasItsOwnLine(t *testing.T) {
 	old := serving(t, table, 0, 1)
 	require.True(t, old.Admit())
 	require.True(t, old.Admit())
-	next, err := table.Allocate(0, 2)
-	require.NoError(t, err)
+	next := allocate(t, table, 0, 2)
 	assert.Len(t, table.Status(), 2, "a worker that boots is not shown")
 	next.SetPID(77)
-	table.SetCurrent(0, next)
+	table.SetCurrent(0, next.parent)
 	old.SetAccepting(false)
 	old.Release(Succeeded)
 
@@ -79,13 +78,13 @@ func TestARetiringWorkerHasItsOwnLine(t *testing.T) {
 
 func TestRowsRunOut(t *testing.T) {
 	table := newTestTable(t, 1, 1)
+	var alive testRow
 	for g := range uint64(10) {
-		_, err := table.Allocate(0, g)
-		require.NoError(t, err)
+		alive = allocate(t, table, 0, g)
 	}
 	_, err := table.Allocate(0, 11)
 	assert.ErrorIs(t, err, ErrNoRow)
-	table.RowAt(3).Free()
+	alive.Free()
 	_, err = table.Allocate(0, 11)
 	assert.ErrorIs(t, err, ErrNoRow, "a row that lives is not given back")
 }
@@ -122,10 +121,9 @@ func TestReadersSeeOneGeneration_Row6(t *testing.T) {
 			seen.Add(1)
 		}
 	}()
-	var old Row
+	var old testRow
 	for g := uint64(1); g <= recycles && !t.Failed(); g++ {
-		r, err := table.Allocate(0, g)
-		require.NoError(t, err)
+		r := allocate(t, table, 0, g)
 		r.SetPID(int(1000 + g))
 		for range g%3 + 1 {
 			r.Admit()
@@ -133,7 +131,7 @@ func TestReadersSeeOneGeneration_Row6(t *testing.T) {
 		for range g % 3 {
 			r.Release(Succeeded)
 		}
-		table.SetCurrent(0, r)
+		table.SetCurrent(0, r.parent)
 		if g > 1 {
 			old.Finish(End{Reason: tasktype.ReasonCrashed})
 			old.Free()

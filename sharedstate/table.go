@@ -5,16 +5,15 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/taskd-go/task/internal/sys"
 )
 
-// A Table is one pool's state. Its methods, and those of its rows, are safe for
-// concurrent use, across processes too. Who may write what is said at each
-// method; nobody but the pool's own processes has a table that can be written.
+// A Table is one pool's state, for reading and for NextTaskID. Parent and WorkerRow have the methods
+// that write more. Its methods, and those of its rows, are safe for concurrent use, across processes
+// too. Only the pool's own processes have a table that they can write.
 type Table struct {
 	file     *os.File
 	writable bool
@@ -26,45 +25,13 @@ type Table struct {
 	indexes []indexLine
 	maps    []bitmaps
 	conns   []connSlots
-	records []record // places of them a row
+	records []record // places of them for each row
 	places  int
-
-	mu   sync.Mutex // the parent's writers, in its own process
-	free []int      // the parent's; the front is the one longest free
 }
 
-// Create makes an empty table for 1 to 512 workers of at most maxRunning tasks each.
-// The process that creates it is the pool's parent.
-func Create(workers, maxRunning int) (*Table, error) {
-	s, err := layoutOf(workers, maxRunning)
-	if err != nil {
-		return nil, fmt.Errorf("create table: %w", err)
-	}
-	f, err := sys.Memory("taskd-table", s.size)
-	if err != nil {
-		return nil, fmt.Errorf("create table: %w", err)
-	}
-	mem, err := sys.Map(f, s.size, true)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("create table: %w", err), f.Close())
-	}
-	h := &view[header](mem, 0, 1)[0]
-	h.size = uint64(s.size)
-	h.version = layoutVersion
-	h.workers = uint32(workers)
-	h.maxRunning = uint32(maxRunning)
-	h.rows = uint32(s.rows)
-	h.magic = layoutMagic
-	t := newTable(f, mem, s, true)
-	t.free = make([]int, s.rows)
-	for n := range t.free {
-		t.free[n] = n
-	}
-	return t, nil
-}
-
-// Open maps a table that another process created, and takes f over. It refuses
-// a file that is none, is of another layout version, or has another size than its header says.
+// Open maps a table that another process created, and takes ownership of f. The error names the fault
+// of a file that is not a table, has another layout version, or has a size that differs from its
+// header.
 func Open(f *os.File, writable bool) (*Table, error) {
 	t, err := open(f, writable)
 	if err != nil {
@@ -118,7 +85,7 @@ func readHeader(f *os.File) (sections, error) {
 }
 
 func newTable(f *os.File, mem []byte, s sections, writable bool) *Table {
-	workers := (s.maps - s.indexes) / cacheLine
+	workers := (s.maps - s.indexes) / indexSize
 	t := &Table{
 		file:     f,
 		writable: writable,
@@ -132,16 +99,16 @@ func newTable(f *os.File, mem []byte, s sections, writable bool) *Table {
 		records:  view[record](mem, s.record, s.rows*s.places),
 		places:   s.places,
 	}
-	// The collector does not follow pointers into mem: long readers keep t alive themselves.
+	// The garbage collector does not follow pointers into mem: long readers keep t alive themselves.
 	runtime.AddCleanup(t, func(mem []byte) { _ = sys.Unmap(mem) }, mem)
 	return t
 }
 
-// File returns the table's memory, to be handed to another process; it stays the table's.
+// File returns the table's memory, to hand to another process. The table still owns it.
 func (t *Table) File() *os.File { return t.file }
 
-// Close closes the table's file. The memory stays mapped as long as anything
-// refers to the table, its rows or its choosers: a late reader finds the last counts.
+// Close closes the table's file. The memory stays mapped while the table, a row or a Chooser of it is
+// in use, so a late reader finds the last counts.
 func (t *Table) Close() error { return t.file.Close() }
 
 // Workers returns the number of indexes.
@@ -150,8 +117,8 @@ func (t *Table) Workers() int { return len(t.current) }
 // MaxRunning returns how many tasks a worker runs at once.
 func (t *Table) MaxRunning() int { return int(t.maxRunning) }
 
-// NextTaskID returns an id that is greater than all before it, in all processes;
-// 0 from a table that is open for reading alone.
+// NextTaskID returns an id that is greater than all ids before it, in all processes. A table that is
+// open for reading alone returns 0.
 func (t *Table) NextTaskID() uint64 {
 	if !t.writable {
 		return 0
@@ -159,16 +126,10 @@ func (t *Table) NextTaskID() uint64 {
 	return t.nextTask.Add(1)
 }
 
-// SetClosed says that the pool takes no more calls, and wakes all waiters. The parent's.
-func (t *Table) SetClosed() {
-	t.closed.Store(1)
-	t.bump()
-}
-
-// Closed says whether the pool takes no more calls.
+// Closed reports whether the pool takes no more calls.
 func (t *Table) Closed() bool { return t.closed.Load() != 0 }
 
-// Current returns the row that takes calls for index; ok is false while there is none.
+// Current returns the row that takes calls for index. ok is false while there is none.
 func (t *Table) Current(index int) (r Row, ok bool) {
 	n := int(t.current[index].Load()) - 1
 	if n < 0 || n >= len(t.hot) {
@@ -180,10 +141,10 @@ func (t *Table) Current(index int) (r Row, ok bool) {
 // RowAt returns row n, 0 … Rows()-1.
 func (t *Table) RowAt(n int) Row { return Row{t, int32(n)} }
 
-// Rows returns how many rows there are: at least two generations of each index and some more.
+// Rows returns the number of rows: two for each index and 8 more.
 func (t *Table) Rows() int { return len(t.hot) }
 
-// bump tells all waiters, in all processes, to choose again.
+// bump makes all waiting callers, in all processes, choose again.
 func (t *Table) bump() {
 	t.wake.Add(1)
 	sys.FutexWake(t.wakeWord())

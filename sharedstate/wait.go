@@ -10,10 +10,10 @@ import (
 	"github.com/taskd-go/task/internal/sys"
 )
 
-// A queue holds the callers of one process that wait for a worker, in order. While
-// it is not empty one watcher sleeps on the table for all of them.
+// A queue holds the callers of one process that wait for a worker, in order. While it is not empty,
+// one goroutine, the watcher, sleeps on the table for all of them.
 type queue struct {
-	waiting atomic.Int32 // len(waiters), for those who only look
+	waiting atomic.Int32 // len(waiters), for readers without mu
 
 	mu       sync.Mutex
 	waiters  []*waiter
@@ -23,16 +23,16 @@ type queue struct {
 	recheck  time.Duration
 }
 
-// A waiter gets its row through a channel that holds one, so that serving never blocks.
+// A waiter gets its row through a channel of capacity 1, so that serving never blocks.
 type waiter struct{ row chan Row }
 
-// defaultRecheck bounds a sleep on the table: after it the watcher ends if nobody waits
-// any more, and a wake-up that a dying process owed is made up for.
+// defaultRecheck bounds a sleep on the table. After it the watcher ends if no caller waits. It also
+// makes up for the wake-up of a process that died before it could send it.
 const defaultRecheck = 100 * time.Millisecond
 
-// PickWait is Pick, but waits up to d for a free worker; callers are served in
-// order. ok is false when ctx or d ended first, or the pool or the chooser closed. However many
-// callers wait, one thread of the process sleeps on the table, and none soon after the last has left.
+// PickWait does what Pick does, but waits up to d for a free worker. Waiting callers get rows in the
+// order of their calls. ok is false if ctx or d ended first, or if the pool or the Chooser is closed.
+// However many callers wait, one thread of the process sleeps on the table.
 func (c *Chooser) PickWait(ctx context.Context, d time.Duration) (r Row, ok bool) {
 	if c.queue.waiting.Load() == 0 {
 		if r, ok := c.Pick(); ok {
@@ -55,13 +55,13 @@ func (c *Chooser) PickWait(ctx context.Context, d time.Duration) (r Row, ok bool
 	case <-timer.C:
 	}
 	c.leave(w)
-	// It may have been served at the last moment; a row that was taken is not thrown away.
+	// The caller may have got a row at the last moment; use it.
 	r, ok = <-w.row
 	return r, ok
 }
 
-// Close ends all waiting and waits until the watcher is gone. Picks after it
-// still work, PickWaits do not wait.
+// Close ends all waiting and waits until the watcher has ended. After it Pick still works, and PickWait
+// does not wait.
 func (c *Chooser) Close() {
 	q := &c.queue
 	q.mu.Lock()
@@ -74,7 +74,7 @@ func (c *Chooser) Close() {
 		close(gone)
 	}()
 	for {
-		// Again and again: the watcher may be just before its sleep.
+		// Again and again, because the watcher may be just before its sleep.
 		sys.FutexWake(c.t.wakeWord())
 		select {
 		case <-gone:
@@ -101,8 +101,8 @@ func (c *Chooser) enqueue(w *waiter) bool {
 	return true
 }
 
-// watch serves waiters whenever the table says that a worker may be free. The
-// word is read before choosing: what becomes free after that ends the sleep at once.
+// watch serves waiters whenever a worker may have become free. It reads the word before it chooses, so
+// a worker that becomes free after that ends the sleep at once.
 func (c *Chooser) watch() {
 	q := &c.queue
 	for {
@@ -125,7 +125,7 @@ func (c *Chooser) serve() {
 	c.serveLocked()
 }
 
-// serveLocked gives rows to the first waiters as long as there are both.
+// serveLocked gives rows to the first waiters while there are rows and waiters. The caller holds mu.
 func (c *Chooser) serveLocked() {
 	q := &c.queue
 	if c.t.Closed() {
@@ -145,7 +145,7 @@ func (c *Chooser) serveLocked() {
 	}
 }
 
-// leave takes a waiter that gave up out of the queue; one that was served is in it no more.
+// leave removes a waiter that gave up, unless it has got a row.
 func (c *Chooser) leave(w *waiter) {
 	q := &c.queue
 	q.mu.Lock()
@@ -157,7 +157,7 @@ func (c *Chooser) leave(w *waiter) {
 	}
 }
 
-// dismiss sends all waiters away without a row. The caller holds mu.
+// dismiss ends the waiting of all waiters without a row. The caller holds mu.
 func (q *queue) dismiss() {
 	for _, w := range q.waiters {
 		close(w.row)

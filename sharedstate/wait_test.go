@@ -47,7 +47,7 @@ func ended(t *testing.T, done <-chan pick) pick {
 }
 
 // fullPool is one worker with one slot, which is taken.
-func fullPool(t *testing.T) (*Table, Row, *Chooser) {
+func fullPool(t *testing.T) (*Parent, testRow, *Chooser) {
 	t.Helper()
 	table := newTestTable(t, 1, 1)
 	r := serving(t, table, 0, 1)
@@ -59,18 +59,16 @@ func fullPool(t *testing.T) (*Table, Row, *Chooser) {
 }
 
 func TestAWaiterIsServed(t *testing.T) {
-	tests := map[string]func(t *testing.T, table *Table, full Row){
-		"when a slot becomes free": func(_ *testing.T, _ *Table, full Row) { full.Release(Succeeded) },
-		"when a successor becomes current": func(t *testing.T, table *Table, _ Row) {
-			r, err := table.Allocate(0, 2)
-			require.NoError(t, err)
+	tests := map[string]func(t *testing.T, table *Parent, full testRow){
+		"when a slot becomes free": func(_ *testing.T, _ *Parent, full testRow) { full.Release(Succeeded) },
+		"when a successor becomes current": func(t *testing.T, table *Parent, _ testRow) {
+			r := allocate(t, table, 0, 2)
 			r.SetAccepting(true)
-			table.SetCurrent(0, r)
+			table.SetCurrent(0, r.parent)
 		},
-		"when a worker accepts": func(t *testing.T, table *Table, full Row) {
-			r, err := table.Allocate(0, 2)
-			require.NoError(t, err)
-			table.SetCurrent(0, r)
+		"when a worker accepts": func(t *testing.T, table *Parent, full testRow) {
+			r := allocate(t, table, 0, 2)
+			table.SetCurrent(0, r.parent)
 			r.SetAccepting(true)
 		},
 	}
@@ -123,7 +121,7 @@ func TestAWaiterGoesWithoutARow(t *testing.T) {
 func TestWaitersAreServedInOrder(t *testing.T) {
 	table := newTestTable(t, 1, 1)
 	serving(t, table, 0, 1)
-	c := NewChooser(table)
+	c := NewChooser(table.Table)
 	c.queue.recheck = time.Hour
 	t.Cleanup(c.Close)
 	held, ok := c.Pick()

@@ -29,7 +29,7 @@ const cleanupWithin = 5 * time.Second
 type Pool struct {
 	cfg    task.Config
 	log    *slog.Logger
-	table  *sharedstate.Table
+	table  *sharedstate.Parent
 	slots  []*slot
 	client *task.Client
 	stop   func() // of the control socket
@@ -130,7 +130,7 @@ func (p *Pool) start() (err error) {
 		p.wait.Go(func() { s.run(w) })
 	}
 	settings := control.Settings{WorkerNum: p.cfg.WorkerNum, MaxRunningNum: p.cfg.MaxRunningNum, MaxPackageSize: p.cfg.MaxPackageSize}
-	if p.stop, err = supervisor.ServeTable(p.cfg.TempDir, p.cfg.ServerName, p.table, settings); err != nil {
+	if p.stop, err = supervisor.ServeTable(p.cfg.TempDir, p.cfg.ServerName, p.table.Table, settings); err != nil {
 		return err
 	}
 	p.client, err = task.Dial(context.Background(), p.cfg)

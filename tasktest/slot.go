@@ -36,7 +36,7 @@ type slot struct {
 // A life is one worker, from its start to its end.
 type life struct {
 	server     *worker.Server
-	row        sharedstate.Row
+	row        sharedstate.ParentRow
 	generation uint64
 	why        task.Reason      // it was started
 	wishes     chan task.Reason // why it wants a successor, or has to have one
@@ -147,8 +147,8 @@ func (s *slot) config(w *life) worker.Config {
 	return worker.Config{
 		Index:          s.index,
 		Generation:     w.generation,
-		Row:            w.row,
-		Table:          s.p.table,
+		Row:            s.p.table.WorkerRow(w.row.Number()),
+		Table:          s.p.table.Table,
 		Listener:       s.listener,
 		MaxPackageSize: cfg.MaxPackageSize,
 		FrameTimeout:   cfg.FrameTimeout,

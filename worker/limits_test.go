@@ -146,9 +146,9 @@ func TestAuditFindsDrift_Row10(t *testing.T) {
 	p := r.dial()
 	p.send(protocol.Package{Task: []byte("block")})
 	r.awaitEntered()
-	require.True(t, r.row.Admit()) // a slot that nobody gives back
+	require.True(t, r.cfg.Row.Admit()) // a slot that nobody gives back
 	require.Equal(t, [2]int{1, 2}, <-drift)
-	r.row.Release(0)
+	r.cfg.Row.Release(0)
 	close(r.gate)
 	r.still()
 	r.eventually("nothing is armed while idle", func() bool {

@@ -45,8 +45,8 @@ func (t *testTask) OnException(ctx context.Context, err error, info Info) (any, 
 type rig struct {
 	t      testing.TB
 	cfg    Config
-	table  *sharedstate.Table
-	row    sharedstate.Row
+	table  *sharedstate.Parent
+	row    sharedstate.ParentRow
 	server *Server
 	path   string
 	served chan error
@@ -105,7 +105,7 @@ func newRig(t testing.TB, change func(*rig)) *rig {
 	r.path = filepath.Join(dir, "s")
 	r.cfg.Listener, err = sys.Listen(r.path)
 	require.NoError(t, err)
-	r.cfg.Row, r.cfg.Table = r.row, r.table
+	r.cfg.Row, r.cfg.Table = r.table.WorkerRow(r.row.Number()), r.table.Table
 	r.server = New(r.cfg)
 	t.Cleanup(func() {
 		r.drain(10 * time.Second)

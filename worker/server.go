@@ -22,7 +22,7 @@ import (
 type Config struct {
 	Index          int
 	Generation     uint64
-	Row            sharedstate.Row
+	Row            sharedstate.WorkerRow
 	Table          *sharedstate.Table
 	Listener       *net.UnixListener // stays open
 	MaxPackageSize int               // bytes of a whole frame; 0: the default

@@ -20,13 +20,14 @@ func chooseTime(workers int) float64 {
 			return measure.NotMeasured
 		}
 		row.SetPID(1)
-		row.SetAccepting(true)
+		worker := table.WorkerRow(row.Number())
+		worker.SetAccepting(true)
 		table.SetCurrent(i, row)
 		for range 1 + i%3 {
-			row.Admit()
+			worker.Admit()
 		}
 	}
-	chooser := sharedstate.NewChooser(table)
+	chooser := sharedstate.NewChooser(table.Table)
 	defer chooser.Close()
 	result := testing.Benchmark(func(b *testing.B) {
 		for b.Loop() {

@@ -237,7 +237,7 @@ func TestADeadlineThatPassesBeforeThereIsAConnectionEndsItsOwnCallAlone(t *testi
 		_, failures := p.client.Many(context.Background(), calls)
 		done <- failures
 	}()
-	waitFor(t, func() bool { return sys.Now() > calls[2].Deadline && p.client.chooser.InFlight(row) == 3 })
+	waitFor(t, func() bool { return sys.Now() > calls[2].Deadline && p.client.chooser.InFlight(row.Row) == 3 })
 	p.serve(0, 1, l, row, echo)
 	for i, f := range <-done {
 		if i != 2 {

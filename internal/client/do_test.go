@@ -135,7 +135,7 @@ func TestAllWorkersAreFull(t *testing.T) {
 func TestALossNamesTheWorkerAndHowItEnded(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, 1, 8)
-	var row sharedstate.Row
+	var row testRow
 	read := make(chan struct{})
 	w := p.worker(0, func(*fakeConn, protocol.Package) error { close(read); return errHangUp })
 	row = w.row

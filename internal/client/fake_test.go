@@ -31,7 +31,7 @@ const limit = time.Minute
 type pool struct {
 	t      testing.TB
 	dir    string
-	table  *sharedstate.Table
+	table  *sharedstate.Parent
 	client *Client
 }
 
@@ -48,7 +48,7 @@ func newPoolOf(t testing.TB, workers, maxRunning, maxPackageSize int) *pool {
 	require.NoError(t, err)
 	p := &pool{t: t, dir: dir, table: table}
 	p.client = New(Config{
-		Table: table, SocketPath: p.path, MaxPackageSize: maxPackageSize,
+		Table: table.Table, SocketPath: p.path, MaxPackageSize: maxPackageSize,
 		Describe: func(e sharedstate.End) string { return "killed by signal " + strconv.Itoa(e.Signal) },
 	})
 	t.Cleanup(func() {
@@ -84,14 +84,23 @@ func (p *pool) listen(index int) *net.UnixListener {
 	return l
 }
 
+// A testRow is a row as its parent and its worker write it.
+type testRow struct {
+	sharedstate.WorkerRow
+	parent sharedstate.ParentRow
+}
+
+func (r testRow) Finish(e sharedstate.End) { r.parent.Finish(e) }
+
 // row allocates the row of a generation of index, and makes it current and accepting.
-func (p *pool) row(index int, generation uint64) sharedstate.Row {
+func (p *pool) row(index int, generation uint64) testRow {
 	p.t.Helper()
-	row, err := p.table.Allocate(index, generation)
+	parent, err := p.table.Allocate(index, generation)
 	require.NoError(p.t, err)
-	row.SetPID(1000*(index+1) + int(generation))
+	row := testRow{p.table.WorkerRow(parent.Number()), parent}
+	parent.SetPID(1000*(index+1) + int(generation))
 	row.SetAccepting(true)
-	p.table.SetCurrent(index, row)
+	p.table.SetCurrent(index, parent)
 	return row
 }
 
@@ -107,7 +116,7 @@ func (p *pool) raw(index int, greet func(*fakeConn) error) *fake {
 	return p.run(&fake{index: index, generation: 1, listener: p.listen(index), row: p.row(index, 1), greet: greet})
 }
 
-func (p *pool) serve(index int, generation uint64, l *net.UnixListener, row sharedstate.Row, handle handler) *fake {
+func (p *pool) serve(index int, generation uint64, l *net.UnixListener, row testRow, handle handler) *fake {
 	return p.run(&fake{index: index, generation: generation, row: row, listener: l, handle: handle})
 }
 
@@ -126,7 +135,7 @@ type fake struct {
 	t          testing.TB
 	index      int
 	generation uint64
-	row        sharedstate.Row
+	row        testRow
 	listener   *net.UnixListener
 	handle     handler
 	stopped    chan struct{}           // closed when it no longer accepts

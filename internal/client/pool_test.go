@@ -133,7 +133,7 @@ func TestAKilledWorkerLosesItsOwnCallsAlone_Row32(t *testing.T) {
 	waitFor(t, func() bool { return row.Running() > 8 })
 	pid := p.children[0].cmd.Process.Pid
 	p.children[0].kill()
-	row.Finish(sharedstate.End{Reason: tasktype.ReasonKilled, Signal: 9})
+	p.rows[0].Finish(sharedstate.End{Reason: tasktype.ReasonKilled, Signal: 9})
 	lost := 0
 	for range callers {
 		f := <-failures
@@ -185,11 +185,11 @@ type served struct {
 	done chan error
 }
 
-func (p *pool) server(index int, generation uint64, l *net.UnixListener) (*served, sharedstate.Row) {
+func (p *pool) server(index int, generation uint64, l *net.UnixListener) (*served, sharedstate.ParentRow) {
 	p.t.Helper()
 	row, err := p.table.Allocate(index, generation)
 	require.NoError(p.t, err)
-	cfg := workerConfig(p.table, row, l, index, generation)
+	cfg := workerConfig(p.table.Table, p.table.WorkerRow(row.Number()), l, index, generation)
 	s := &served{worker.New(cfg), make(chan error, 1)}
 	s.Ready()
 	return s, row
@@ -201,7 +201,7 @@ func (s *served) serve() { s.done <- s.Serve() }
 func TestRecyclingUnderLoadFailsNoCall_Row58(t *testing.T) {
 	t.Parallel()
 	p := newPoolOf(t, 2, 128, 4<<20)
-	servers, rows, listeners := make([]*served, 2), make([]sharedstate.Row, 2), make([]*net.UnixListener, 2)
+	servers, rows, listeners := make([]*served, 2), make([]sharedstate.ParentRow, 2), make([]*net.UnixListener, 2)
 	for i := range 2 {
 		listeners[i] = p.listen(i)
 		servers[i], rows[i] = p.server(i, 1, listeners[i])

@@ -60,7 +60,7 @@ func TestAWorkerThatEndsBeforeItsGreetingIsLeftForAnother(t *testing.T) {
 			done <- f
 		}()
 	}
-	waitFor(t, func() bool { return p.client.chooser.InFlight(dead) == cap(done) })
+	waitFor(t, func() bool { return p.client.chooser.InFlight(dead.Row) == cap(done) })
 	p.worker(1, echo)
 	dead.Finish(sharedstate.End{Reason: tasktype.ReasonKilled, Signal: 9})
 	for range cap(done) {
@@ -93,7 +93,7 @@ func TestASuccessorThatGreetsIsFine(t *testing.T) {
 	}()
 	first, _ := p.table.Current(0)
 	waitFor(t, func() bool { return p.client.chooser.InFlight(first) == 1 })
-	first.SetAccepting(false)
+	p.table.WorkerRow(first.Number()).SetAccepting(false)
 	p.serve(0, 2, l, p.row(0, 2), echo)
 	require.Equal(t, "late", textOf(<-done))
 }
@@ -111,7 +111,7 @@ func TestAFullBacklogIsWaitedFor(t *testing.T) {
 			done <- f
 		}()
 	}
-	waitFor(t, func() bool { return p.client.chooser.InFlight(row) == cap(done) })
+	waitFor(t, func() bool { return p.client.chooser.InFlight(row.Row) == cap(done) })
 	p.serve(0, 1, l, row, echo)
 	for range cap(done) {
 		require.Nil(t, <-done)

@@ -54,7 +54,7 @@ func runWorker(args string) int {
 	if err != nil {
 		return 4
 	}
-	s := worker.New(workerConfig(table, table.RowAt(number), l, index, generation))
+	s := worker.New(workerConfig(table, table.WorkerRow(number), l, index, generation))
 	go func() {
 		_, _ = io.Copy(io.Discard, os.NewFile(5, "parent"))
 		os.Exit(0)
@@ -78,7 +78,7 @@ func listenerOf(fd uintptr) (*net.UnixListener, error) {
 }
 
 func workerConfig(
-	table *sharedstate.Table, row sharedstate.Row, l *net.UnixListener, index int, generation uint64,
+	table *sharedstate.Table, row sharedstate.WorkerRow, l *net.UnixListener, index int, generation uint64,
 ) worker.Config {
 	return worker.Config{
 		Index: index, Generation: generation, Row: row, Table: table, Listener: l,
@@ -207,6 +207,7 @@ func (c *child) kill() {
 type realPool struct {
 	*pool
 	children []*child
+	rows     []sharedstate.ParentRow
 }
 
 func newRealPool(t testing.TB, workers, maxRunning int) *realPool {
@@ -219,6 +220,7 @@ func newRealPool(t testing.TB, workers, maxRunning int) *realPool {
 		row.SetPID(c.cmd.Process.Pid)
 		p.table.SetCurrent(i, row)
 		p.children = append(p.children, c)
+		p.rows = append(p.rows, row)
 	}
 	return p
 }

@@ -305,7 +305,7 @@ func TestALossInTheMiddleOfAWrite(t *testing.T) {
 		defer s.mu.Unlock()
 		return s.waiting.n == callers && s.writing && s.sent > 0
 	})
-	row.SetAccepting(false)
+	p.table.WorkerRow(row.Number()).SetAccepting(false)
 	close(stop)
 	count := map[Delivery]int{}
 	for _, d := range done {

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 type fakeWorker struct {
 	handover *control.Handover
 	conn     *control.Conn
-	row      sharedstate.Row
+	row      sharedstate.WorkerRow
 	listener *net.UnixListener
 	deaf     bool // ignores drains
 
@@ -58,7 +58,7 @@ func work() int {
 	w := &fakeWorker{conn: control.NewConn(c), listener: l.(*net.UnixListener)}
 	m, err := w.conn.Receive()
 	must(err)
-	w.handover, w.row = m.Handover, table.RowAt(m.Handover.Row)
+	w.handover, w.row = m.Handover, table.WorkerRow(m.Handover.Row)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM)
 	if code := w.boot(os.Getenv(envBehaviour)); code >= 0 {

@@ -35,7 +35,8 @@ func TestShutdownDoesNotWaitForTheBackoff_Row37(t *testing.T) {
 func TestShutdownWaitsForTasks(t *testing.T) {
 	p := startPool(t)
 	p.ask(0, "task long")
-	row, _ := p.Table().Current(0)
+	current, _ := p.Table().Current(0)
+	row := p.Table().WorkerRow(current.Number())
 	ended := make(chan error)
 	go func() { ended <- p.Shutdown(t.Context()) }()
 	eventually(t, "it drains", p.Table().Closed)

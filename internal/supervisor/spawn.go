@@ -27,7 +27,7 @@ const lingerLimit = 100 * time.Millisecond
 // event.
 type child struct {
 	lifecycle.Key
-	row    sharedstate.Row
+	row    sharedstate.ParentRow
 	proc   *sys.Process
 	conn   *control.Conn
 	stderr tail
@@ -85,7 +85,7 @@ func (s *Supervisor) live(c *child, exe, listener *os.File) {
 	c.conn.Close()
 	end, known := c.proc.Reap()
 	s.post(lifecycle.Exited{Key: c.Key, Exit: lifecycle.Exit{
-		Signal: end.Signal, Code: end.Code, Known: known, Tasks: running(c.row), Stderr: c.stderr.String(),
+		Signal: end.Signal, Code: end.Code, Known: known, Tasks: running(c.row.Row), Stderr: c.stderr.String(),
 	}})
 }
 

@@ -38,7 +38,7 @@ type Config struct {
 type Supervisor struct {
 	cfg     Config
 	env     env
-	table   *sharedstate.Table
+	table   *sharedstate.Parent
 	files   *files
 	pool    *poolSocket
 	events  *eventQueue
@@ -156,7 +156,7 @@ func (s *Supervisor) open() (err error) {
 		}
 		s.listeners = append(s.listeners, l)
 	}
-	if s.pool, err = openPoolSocket(s.files.listen, PoolSocketPath(s.cfg.TempDir, s.cfg.ServerName), s.table, s.cfg.Settings); err != nil {
+	if s.pool, err = openPoolSocket(s.files.listen, PoolSocketPath(s.cfg.TempDir, s.cfg.ServerName), s.table.Table, s.cfg.Settings); err != nil {
 		return err
 	}
 	s.oomKills, _ = sys.OOMKills()
@@ -194,7 +194,7 @@ func (s *Supervisor) release() {
 }
 
 // Table returns the pool's table, writable.
-func (s *Supervisor) Table() *sharedstate.Table { return s.table }
+func (s *Supervisor) Table() *sharedstate.Table { return s.table.Table }
 
 // Reload replaces all workers, MaxReplacing at a time, by ones of the program that now stands at
 // the executable's path, and returns when each index serves with it; old workers may still finish
