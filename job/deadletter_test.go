@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -9,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -262,53 +262,70 @@ func TestDeadLetterFileStaysWholeWhenAWriteFails(t *testing.T) {
 	assert.Equal(t, []string{"a"}, jobs(t, openFileAt(t, path), ""))
 }
 
-func TestConfigBuild(t *testing.T) {
+func TestDeadLetterEntries(t *testing.T) {
 	t.Parallel()
-	build := func(driver string, drivers map[string]OpenDeadLetters) (*Parts, error) {
-		cfg := DefaultConfig()
-		cfg.DeadLetter.Driver = driver
-		cfg.DeadLetter.Path = filepath.Join(t.TempDir(), "dead.jsonl")
-		return cfg.Build(drivers, answering(Success()))
+	file := vector[struct {
+		Push struct {
+			Cases []struct {
+				Name  string
+				Job   json.RawMessage
+				Error string
+				At    int64
+				Want  map[string]any `json:"expect_entry"`
+			}
+		}
+		Pop struct {
+			Cases []struct {
+				Text   *string `json:"entry_text"`
+				Expect *struct {
+					Error string
+					At    int64
+				}
+			}
+		}
+	}](t, "dead_letter.json")
+	for _, c := range file.Push.Cases {
+		t.Run("push "+c.Name, func(t *testing.T) {
+			if c.Name == "not_encodable" {
+				e := Envelope{V: 1, JobID: "J", JobType: "t", Attempt: 1, MaxAttempts: 1}
+				e.Payload = json.RawMessage("{\"n\":\"\xff\xfe\"}")
+				data, err := json.Marshal(NewDeadLetter("", e, errors.New("bad \xff text")))
+				require.NoError(t, err)
+				got := DecodeDeadLetter(data)
+				assert.Empty(t, got.Broken)
+				assert.JSONEq(t, `{"n":"`+strings.Repeat("\uFFFD", 1)+`"}`, string(got.Job.Payload))
+				return
+			}
+			e, err := Decode(c.Job)
+			require.NoError(t, err)
+			d := NewDeadLetter("", e, errors.New(c.Error))
+			d.At = c.At
+			data, err := json.Marshal(d)
+			require.NoError(t, err)
+			var members map[string]any
+			require.NoError(t, unmarshal(data, &members))
+			for name, want := range c.Want {
+				assert.Equal(t, want, members[name], name)
+			}
+			assert.Equal(t, "default", members["queue"])
+			back := DecodeDeadLetter(data)
+			assert.JSONEq(t, string(d.Job.Payload), string(back.Job.Payload))
+			back.Job.Payload = d.Job.Payload // up to white space
+			assert.Equal(t, d, back, "round trip")
+		})
 	}
-	for driver, want := range map[string]DeadLetters{
-		"log_only": LogDeadLetters{}, "memory": &MemoryDeadLetters{}, "file": &FileDeadLetters{},
-	} {
-		parts, err := build(driver, nil)
-		require.NoError(t, err, driver)
-		assert.IsType(t, want, parts.DeadLetters)
-		assert.True(t, parts.Registry.Has("t"))
-		assert.Equal(t, 120*time.Second, parts.Runner.Timeout)
-		assert.Equal(t, DefaultRetryPolicy(), parts.Runner.Policy)
-		e, err := parts.Publisher(func(context.Context, Envelope) error { return nil }).Dispatch(t.Context(), "t", nil, nil)
-		require.NoError(t, err)
-		assert.Equal(t, 5, e.MaxAttempts)
-		require.NoError(t, parts.Close())
+	for i, c := range file.Pop.Cases {
+		if c.Text == nil {
+			continue
+		}
+		t.Run(fmt.Sprintf("entry %d", i), func(t *testing.T) {
+			got := DecodeDeadLetter([]byte(*c.Text))
+			if c.Expect != nil {
+				assert.Equal(t, c.Expect.Error, got.Error)
+				assert.Equal(t, c.Expect.At, got.At)
+			}
+			assert.NotEmpty(t, got.Broken, "none of these holds a job")
+			assert.Equal(t, *c.Text, string(got.Raw), "and none of them is lost")
+		})
 	}
-
-	_, err := build("redis_list", nil)
-	assert.ErrorContains(t, err, `"redis_list"`)
-	assert.ErrorContains(t, err, "github.com/taskd-go/task/contrib")
-	_, err = build("carrier_pigeon", nil)
-	assert.ErrorContains(t, err, `"carrier_pigeon"`)
-	assert.NotContains(t, err.Error(), "contrib")
-
-	own := NewMemoryDeadLetters()
-	parts, err := build("redis_list", map[string]OpenDeadLetters{"redis_list": func(c Config) (DeadLetters, error) {
-		assert.Equal(t, "job:dead:", c.DeadLetter.KeyPrefix)
-		return own, nil
-	}})
-	require.NoError(t, err)
-	assert.Same(t, own, parts.DeadLetters)
-
-	cfg := DefaultConfig()
-	cfg.DeadLetter.Driver = "file"
-	_, err = cfg.Build(nil)
-	assert.ErrorContains(t, err, "JOB_DLQ_PATH")
-}
-
-func TestReadConfigNamesWhatItIgnores(t *testing.T) {
-	t.Parallel()
-	_, ignored := ReadConfig(map[string]any{"default_max_attempts": "abc", "dead_letter": "no"},
-		func(name string) string { return map[string]string{"JOB_BACKOFF_MULTIPLIER": "NaN"}[name] })
-	assert.ElementsMatch(t, []string{"default_max_attempts=abc", "dead_letter=no", "JOB_BACKOFF_MULTIPLIER=NaN"}, ignored)
 }

@@ -44,8 +44,8 @@
 // with a payload that its handler cannot decode. A [DeadLetter] has the job, its [Reason] from a
 // closed list, and the errors of its attempts, if Runner.KeepErrors kept them. [DeadLetters] stores
 // the letters: in memory, in a file, or in a store of the program's own. [Replay] publishes those
-// that a [Filter] chooses again, with all their attempts, and removes them. Nothing else removes a
-// letter.
+// that a [Filter] chooses again, with all their attempts, and removes them. Otherwise a letter
+// stays in its store until the program removes it.
 //
 // # Events and logs
 //

@@ -1,7 +1,9 @@
 package job
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"testing"
 
@@ -36,52 +38,6 @@ func TestNewIsWhatAReaderSees(t *testing.T) {
 	assert.Equal(t, json.Number("9223372036854775807"), back.Meta["n"])
 	assert.Equal(t, `{"id":18446744073709551615}`, string(back.Payload))
 	assert.Equal(t, 5, e.MaxAttempts)
-}
-
-func TestDecodeRefuses(t *testing.T) {
-	t.Parallel()
-	for message, reason := range map[string]DecodeReason{
-		"": NotJSON, "{": NotJSON, "\xff": NotJSON, `{"jobType":"t"} {}`: NotJSON,
-		"5": NotObject, `"x"`: NotObject, "[1]": NotObject, "null": NotObject,
-		"[]": MissingJobType, " [ ] ": MissingJobType, `{"JOBTYPE":"t"}`: MissingJobType,
-		`{"jobType":"t","createdAt":"soon"}`: NotInteger,
-	} {
-		_, err := Decode([]byte(message))
-		var decode *DecodeError
-		require.ErrorAs(t, err, &decode, "%q", message)
-		assert.Equal(t, reason, decode.Reason, "%q", message)
-	}
-}
-
-func TestDecodeReadsNumbersInEverySpelling(t *testing.T) {
-	t.Parallel()
-	for spelling, want := range map[string]int{
-		"4": 4, "4.0": 4, "4e0": 4, `"4"`: 4, "1e99": Unlimited, "-1e99": 1, "99999999999999999999": Unlimited,
-	} {
-		e, err := Decode([]byte(`{"jobType":"t","maxAttempts":` + spelling + `}`))
-		require.NoError(t, err, spelling)
-		assert.Equal(t, want, e.MaxAttempts, spelling)
-	}
-}
-
-func TestARedeliveryWithoutAnIDHasTheSameOne(t *testing.T) {
-	t.Parallel()
-	first, err := Decode([]byte(`{"jobType":"t","payload":{"n":1},"createdAt":5}`))
-	require.NoError(t, err)
-	again, err := Decode([]byte(`{"__retry_num":1, "createdAt":5, "payload":{"n":1},"attempt":2,"jobType":"t"}`))
-	require.NoError(t, err)
-	assert.Equal(t, first.JobID, again.JobID)
-	assert.Regexp(t, `^job_\d{14}_[0-9a-f]{12}$`, first.JobID)
-	for _, other := range []string{
-		`{"jobType":"t","payload":{"n":2},"createdAt":5}`,
-		`{"jobType":"t","payload":{"n":1},"createdAt":6}`,
-		`{"jobType":"u","payload":{"n":1},"createdAt":5}`,
-		`{"jobType":"t","payload":{"n":1},"meta":{"a":1},"createdAt":5}`,
-	} {
-		e, err := Decode([]byte(other))
-		require.NoError(t, err)
-		assert.NotEqual(t, first.JobID, e.JobID, other)
-	}
 }
 
 func TestEncodeRefusesAPayloadThatIsNone(t *testing.T) {
@@ -128,40 +84,6 @@ func TestBind(t *testing.T) {
 	assert.Equal(t, `{"customer":[]}`, string(payload), "the payload itself is untouched")
 }
 
-func FuzzDecode(f *testing.F) {
-	f.Add([]byte(`{"v":1,"jobId":"j","jobType":"a","payload":[],"meta":{"n":1},"attempt":2,"maxAttempts":3,` +
-		`"createdAt":4}`))
-	f.Add([]byte(`{"jobType":"a","attempt":"4","createdAt":1e400}`))
-	f.Add([]byte(" {\t\"job\\u0054ype\" : \"a\\\"}\" ,\n\"payload\": [ {\"]\":[]} , 1 ],\"v\":2 }\r\n"))
-	f.Add([]byte(`{"jobType":"a","jobType":"b","meta":null,"payload":{}}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		checkMembers(t, data)
-		e, err := Decode(data)
-		if err != nil {
-			return
-		}
-		encoded, err := e.Encode()
-		require.NoError(t, err)
-		back, err := Decode(encoded)
-		require.NoError(t, err)
-		require.Equal(t, e.JobID, back.JobID)
-		require.Equal(t, e.Attempt, back.Attempt)
-		require.Equal(t, e.JobType, back.JobType)
-	})
-}
-
-// checkMembers compares the members that cutMembers finds with what encoding/json does.
-func checkMembers(t *testing.T, data []byte) {
-	var want map[string]json.RawMessage
-	if json.Unmarshal(data, &want) != nil || want == nil {
-		return
-	}
-	m := cutMembers(data)
-	for _, name := range []string{"v", "jobId", "jobType", "payload", "meta", "attempt", "maxAttempts", "createdAt"} {
-		require.Equal(t, string(want[name]), string(*m.named(name)), name)
-	}
-}
-
 func BenchmarkEnvelope(b *testing.B) {
 	message := []byte(`{"v":1,"jobId":"job_20260712101112_ab12cd34ef56","jobType":"order.paid.notify",` +
 		`"payload":{"orderId":10001},"meta":{"tenantId":"t1","idempotencyKey":"order:10001:paid-notify"},` +
@@ -183,5 +105,63 @@ func BenchmarkEnvelope(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
+	})
+}
+
+func TestAccessorVectors(t *testing.T) {
+	t.Parallel()
+	file := vector[struct {
+		WithAttempt struct {
+			Cases []struct{ Input, Expect int }
+		} `json:"with_attempt"`
+		MetaString struct {
+			Cases []struct {
+				Meta         map[string]any
+				Key, Default string
+				Expect       string
+				Without      *string `json:"expect_without_default"`
+			}
+		} `json:"meta_string"`
+		Order []string `json:"to_array_field_order"`
+		JobID struct {
+			Pattern string `json:"original_pattern"`
+		} `json:"job_id"`
+	}](t, "envelope_accessors.json")
+
+	for _, c := range file.WithAttempt.Cases {
+		t.Run(fmt.Sprintf("with_attempt %d", c.Input), func(t *testing.T) {
+			e := Envelope{V: 1, JobID: "J", JobType: "t", Attempt: 2, MaxAttempts: 3, CreatedAt: 9}
+			want := e
+			want.Attempt = c.Expect
+			assert.Equal(t, want, e.WithAttempt(c.Input))
+			assert.Equal(t, 2, e.Attempt, "the receiver is unchanged")
+		})
+	}
+	for i, c := range file.MetaString.Cases {
+		t.Run(fmt.Sprintf("meta_string %d", i), func(t *testing.T) {
+			e := Envelope{Meta: c.Meta}
+			assert.Equal(t, c.Expect, e.MetaString(c.Key, c.Default))
+			without := ""
+			if c.Without != nil {
+				without = *c.Without
+			}
+			assert.Equal(t, without, e.MetaString(c.Key, ""))
+		})
+	}
+	t.Run("member order", func(t *testing.T) {
+		data, err := json.Marshal(Envelope{JobType: "t"})
+		require.NoError(t, err)
+		last := -1
+		for _, name := range file.Order {
+			at := bytes.Index(data, []byte(`"`+name+`":`))
+			assert.Greater(t, at, last, name)
+			last = at
+		}
+		assert.Contains(t, string(data), `"payload":{},"meta":{}`)
+	})
+	t.Run("job id", func(t *testing.T) {
+		e, err := New("t", nil, nil, RetryPolicy{})
+		require.NoError(t, err)
+		assert.Regexp(t, file.JobID.Pattern, e.JobID)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -176,4 +177,72 @@ func TestReplaySetsAsideWhatThePublisherCannotEncode(t *testing.T) {
 	got, err := store.Get(t.Context(), id)
 	require.NoError(t, err)
 	assert.Contains(t, got.Broken, "payload")
+}
+
+func TestReplayVectors(t *testing.T) {
+	t.Parallel()
+	file := vector[struct {
+		Replay struct {
+			Cases []struct {
+				Name   string
+				Pushed []string
+				Limit  int
+				Expect struct {
+					Replayed    []string
+					Attempts    []int
+					Count       *int
+					Left        *int
+					Quarantined int
+				}
+			}
+		}
+	}](t, "dead_letter.json")
+	for _, c := range file.Replay.Cases {
+		if noOperation["dead_letter.json replay "+c.Name] != "" {
+			continue
+		}
+		for _, kind := range storeKinds {
+			t.Run(c.Name+" "+kind.name, func(t *testing.T) {
+				store := kind.open(t)
+				for _, id := range c.Pushed {
+					e := Envelope{V: 1, JobID: id, JobType: "t", Attempt: 5, MaxAttempts: 5, CreatedAt: 7}
+					if strings.HasPrefix(id, "<") {
+						e.JobType = ""
+					}
+					_, err := store.Put(t.Context(), NewDeadLetter("", e, errors.New("x")))
+					require.NoError(t, err)
+				}
+				replayed, attempts := []string{}, []int{}
+				publish := func(_ context.Context, e Envelope) error {
+					if c.Name == "publish_fails_on_second" && len(replayed) == 1 {
+						return errors.New("broker is down")
+					}
+					replayed, attempts = append(replayed, e.JobID), append(attempts, e.Attempt)
+					return nil
+				}
+				n, err := Replay(t.Context(), store, publish, Filter{Queue: DefaultQueue, Limit: c.Limit})
+				var broken *BrokenError
+				switch {
+				case c.Expect.Quarantined > 0:
+					require.ErrorAs(t, err, &broken)
+					assert.Len(t, broken.IDs, c.Expect.Quarantined)
+				case c.Name == "publish_fails_on_second":
+					require.ErrorContains(t, err, "broker is down")
+				default:
+					require.NoError(t, err)
+				}
+				assert.Equal(t, c.Expect.Replayed, replayed)
+				if c.Expect.Attempts != nil {
+					assert.Equal(t, c.Expect.Attempts, attempts)
+				}
+				assert.Equal(t, len(replayed), n)
+				left, err := store.Len(t.Context(), "")
+				require.NoError(t, err)
+				assert.Equal(t, len(c.Pushed)-len(replayed), left)
+				if c.Expect.Left != nil {
+					assert.Equal(t, *c.Expect.Left, left)
+				}
+			})
+		}
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -33,33 +32,6 @@ func TestFailuresTravelInTheEnvelope(t *testing.T) {
 
 	for _, odd := range []any{"text", json.Number("5"), func() {}, []any{"text"}} {
 		assert.Empty(t, Failures(Envelope{Meta: map[string]any{MetaErrors: odd}}))
-	}
-}
-
-func TestAFixedPolicyKeepsItsAttempts(t *testing.T) {
-	t.Parallel()
-	exponential := RetryPolicy{MaxAttempts: 9, BaseDelay: time.Second, MaxDelay: time.Minute, Multiplier: 3, Jitter: 0.5}
-	for _, tt := range []struct {
-		name     string
-		policy   RetryPolicy
-		delay    time.Duration
-		attempts int
-		want     time.Duration
-	}{
-		{"an exponential one", exponential, time.Hour, 9, time.Hour},
-		{"at once", exponential, 0, 9, 0},
-		{"in the past", exponential, -time.Second, 9, 0},
-		{"the zero policy", RetryPolicy{}, time.Second, DefaultRetryPolicy().MaxAttempts, time.Second},
-		{"the zero policy, at once", RetryPolicy{}, 0, DefaultRetryPolicy().MaxAttempts, 0},
-		{"no limit", RetryPolicy{MaxAttempts: Unlimited}, time.Second, Unlimited, time.Second},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			p := tt.policy.Fixed(tt.delay)
-			assert.Equal(t, tt.attempts, p.MaxAttempts)
-			for _, attempt := range []int{0, 1, 2, 100} {
-				assert.Equal(t, tt.want, p.Delay(attempt))
-			}
-		})
 	}
 }
 
