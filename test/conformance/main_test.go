@@ -35,6 +35,7 @@ var roles = map[string]func(context.Context, *queue.Queue) error{
 	"replay all": replayAll,
 	"limited":    workLimited,
 	"unlimited":  workUnlimited,
+	"push one":   pushOne,
 }
 
 func TestMain(m *testing.M) {
@@ -121,5 +122,10 @@ func workOff(ctx context.Context, q *queue.Queue) error {
 	}
 	_, err = queue.NewWorker(q, reg, queue.Concurrency(20)).WorkUntilEmpty(ctx, 0)
 	fmt.Println(ran.Load())
+	return err
+}
+
+func pushOne(ctx context.Context, q *queue.Queue) error {
+	_, err := q.Push(ctx, nothing{})
 	return err
 }

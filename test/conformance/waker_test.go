@@ -20,7 +20,7 @@ func TestSQLiteWakerSeesOthersWrite(t *testing.T) {
 	ours, err := sqlite.Open(t.Context(), path, sqlite.Normal)
 	require.NoError(t, err)
 	t.Cleanup(func() { ours.Close() })
-	migrated(t, database{SQL: ours.Write, Dialect: sqlqueue.SQLite})
+	db := migrated(t, database{SQL: ours.Write, Dialect: sqlqueue.SQLite})
 	others, err := sqlite.Open(t.Context(), path, sqlite.Normal)
 	require.NoError(t, err)
 	t.Cleanup(func() { others.Close() })
@@ -48,6 +48,12 @@ func TestSQLiteWakerSeesOthersWrite(t *testing.T) {
 	_, err = queue.New(store).Push(t.Context(), nothing{})
 	require.NoError(t, err)
 	wake()
+	time.Sleep(50 * time.Millisecond) // until what that commit wrote has woken
+	for len(wakes) > 0 {
+		<-wakes
+	}
+	require.NoError(t, child(t, db, "push one").Run())
+	wake() // for another process
 	cancel()
 	assert.ErrorIs(t, <-ended, context.Canceled)
 }

@@ -7,4 +7,7 @@ require (
 	github.com/taskd-go/task v0.0.0
 )
 
-require filippo.io/edwards25519 v1.2.0 // indirect
+require (
+	filippo.io/edwards25519 v1.2.0 // indirect
+	golang.org/x/sys v0.50.0 // indirect
+)

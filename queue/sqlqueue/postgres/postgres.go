@@ -50,7 +50,7 @@ func (e oneLine) Unwrap() error { return e.error }
 // whose workers look at intervals.
 type Store struct {
 	*sqlqueue.Store
-	waker
+	waker waker
 }
 
 // Store returns the store in tables of the database, for queue.New.
@@ -69,13 +69,15 @@ func (db *DB) Close() error { return db.SQL.Close() }
 // Channel is where pushes into these tables are announced.
 func Channel(t sqlqueue.Tables) string { return t.Prefix + cmp.Or(t.Jobs, "jobs") + "_queue" }
 
+// Wait implements backend.Waker: it calls wake for the pushes that are announced.
+func (s *Store) Wait(ctx context.Context, wake func(queue string)) error { return s.waker.wait(ctx, wake) }
+
 type waker struct {
 	config  *pgx.ConnConfig
 	channel string
 }
 
-// Wait implements backend.Waker.
-func (w waker) Wait(ctx context.Context, wake func(queue string)) error {
+func (w waker) wait(ctx context.Context, wake func(queue string)) error {
 	conn, err := pgx.ConnectConfig(ctx, w.config.Copy())
 	if err != nil {
 		return fmt.Errorf("postgres: listen: %w", err)

@@ -1,13 +1,15 @@
 package sqlite
 
 import (
+	"context"
+
 	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
 // A Store keeps jobs in the file. It wakes its workers when any process has written there.
 type Store struct {
 	*sqlqueue.Store
-	waker
+	waker waker
 }
 
 // Store returns the store in the file, for queue.New.
@@ -18,3 +20,6 @@ func (db *DB) Store(opts ...sqlqueue.Option) (*Store, error) {
 	}
 	return &Store{s, waker{db.Read}}, nil
 }
+
+// Wait implements backend.Waker: it calls wake when any process has written to the file.
+func (s *Store) Wait(ctx context.Context, wake func(queue string)) error { return s.waker.wait(ctx, wake) }

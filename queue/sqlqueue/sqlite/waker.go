@@ -3,8 +3,11 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/fsnotify/fsnotify"
 )
 
 // A waker wakes a worker when any process has written to the file. Without it a worker learns of another process's
@@ -14,9 +17,34 @@ type waker struct{ read *sql.DB }
 // gather is the pause after a wake-up: a commit is several writes, and a busy file has many commits.
 const gather = time.Millisecond
 
-// Wait implements backend.Waker. Every commit goes to the log beside the file first. It is there for as long as
-// a connection is.
-func (w waker) Wait(ctx context.Context, wake func(queue string)) error {
+var errGone = errors.New("it is gone")
+
+// wait watches the log beside the file, to which every commit goes first. The log is there for as long as a connection
+// is.
+func (w waker) wait(ctx context.Context, wake func(queue string)) error {
+	changes, err := w.watch(ctx)
+	if err != nil {
+		return fmt.Errorf("sqlite: watch the log: %w", err)
+	}
+	defer changes.Close()
+	wake("") // for what came before
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-changes.Errors:
+			return fmt.Errorf("sqlite: watch the log: %w", err)
+		case e := <-changes.Events:
+			if e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename) {
+				return fmt.Errorf("sqlite: watch the log: %w", errGone)
+			}
+		}
+		wake("")
+		time.Sleep(gather)
+	}
+}
+
+func (w waker) watch(ctx context.Context) (*fsnotify.Watcher, error) {
 	var file string
 	var tables int
 	err := w.read.QueryRowContext(ctx, "SELECT file FROM pragma_database_list WHERE name = 'main'").Scan(&file)
@@ -24,23 +52,14 @@ func (w waker) Wait(ctx context.Context, wake func(queue string)) error {
 		err = w.read.QueryRowContext(ctx, "SELECT COUNT(*) FROM sqlite_master").Scan(&tables)
 	}
 	if err != nil {
-		return fmt.Errorf("sqlite: watch the log: %w", err)
+		return nil, err
 	}
-	changes, err := watch(ctx, file+"-wal")
+	changes, err := fsnotify.NewWatcher()
 	if err != nil {
-		return fmt.Errorf("sqlite: watch the log: %w", err)
+		return nil, err
 	}
-	defer changes.close()
-	wake("") // for what came before
-	for {
-		err := changes.next()
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			return fmt.Errorf("sqlite: watch the log: %w", err)
-		}
-		wake("")
-		time.Sleep(gather)
+	if err := changes.AddWith(file + "-wal"); err != nil {
+		return nil, errors.Join(err, changes.Close())
 	}
+	return changes, nil
 }
