@@ -70,7 +70,9 @@ func (db *DB) Close() error { return db.SQL.Close() }
 func Channel(t sqlqueue.Tables) string { return t.Prefix + cmp.Or(t.Jobs, "jobs") + "_queue" }
 
 // Wait implements backend.Waker: it calls wake for the pushes that are announced.
-func (s *Store) Wait(ctx context.Context, wake func(queue string)) error { return s.waker.wait(ctx, wake) }
+func (s *Store) Wait(ctx context.Context, wake func(queue string)) error {
+	return s.waker.wait(ctx, wake)
+}
 
 type waker struct {
 	config  *pgx.ConnConfig

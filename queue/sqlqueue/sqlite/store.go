@@ -22,4 +22,6 @@ func (db *DB) Store(opts ...sqlqueue.Option) (*Store, error) {
 }
 
 // Wait implements backend.Waker: it calls wake when any process has written to the file.
-func (s *Store) Wait(ctx context.Context, wake func(queue string)) error { return s.waker.wait(ctx, wake) }
+func (s *Store) Wait(ctx context.Context, wake func(queue string)) error {
+	return s.waker.wait(ctx, wake)
+}
