@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -138,6 +140,20 @@ func TestDemoRefusesWrongArguments(t *testing.T) {
 		assert.Empty(t, stdout, name)
 		assert.Contains(t, stderr, c.want, name)
 	}
+}
+
+// The demo is the first command of the README: it compiles little more than net/http.
+func TestDemoCompilesFewModules(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".").Output()
+	require.NoError(t, err)
+	modules := slices.Compact(slices.Sorted(slices.Values(strings.Fields(string(out)))))
+	assert.Equal(t, []string{
+		"github.com/taskd-go/task",
+		"github.com/vmihailenco/msgpack/v5",
+		"github.com/vmihailenco/tagparser/v2",
+		"golang.org/x/sys",
+	}, modules)
 }
 
 // A fakePool answers digest calls with the errors that it is given, one after another, then with
