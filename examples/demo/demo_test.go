@@ -145,7 +145,8 @@ func TestDemoRefusesWrongArguments(t *testing.T) {
 // The demo is the first command of the README: it compiles little more than net/http.
 func TestDemoCompilesFewModules(t *testing.T) {
 	t.Parallel()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".").Output()
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".")
+	out, err := list.Output()
 	require.NoError(t, err)
 	modules := slices.Compact(slices.Sorted(slices.Values(strings.Fields(string(out)))))
 	assert.Equal(t, []string{

@@ -48,10 +48,10 @@ func (k *killing) wait() {
 
 func (k *killing) run(ctx context.Context) error {
 	busy := func(row task.WorkerStatus) bool { return row.PID > 0 && row.Running > 0 }
-	idle := func(row task.WorkerStatus) bool { return row.PID > 0 }
+	alive := func(row task.WorkerStatus) bool { return row.PID > 0 }
 	var ok bool
 	if k.old, ok = k.find(ctx, busyLimit, busy); !ok {
-		if k.old, ok = k.find(ctx, busyLimit, idle); !ok {
+		if k.old, ok = k.find(ctx, busyLimit, alive); !ok {
 			return errors.New("no worker is there to be killed")
 		}
 	}
@@ -63,7 +63,8 @@ func (k *killing) run(ctx context.Context) error {
 		return row.Index == k.old.Index && row.PID != k.old.PID && row.Accepting
 	})
 	if !ok {
-		return fmt.Errorf("worker %d, pid %d, was killed, and no successor accepted within %s", k.old.Index, k.old.PID, restartLimit)
+		return fmt.Errorf("worker %d, pid %d, was killed, and no successor accepted within %s",
+			k.old.Index, k.old.PID, restartLimit)
 	}
 	k.took = time.Since(killed)
 	return nil
@@ -71,7 +72,9 @@ func (k *killing) run(ctx context.Context) error {
 
 // find looks at the workers until one fits. A task may take less than a millisecond, so it looks
 // often.
-func (k *killing) find(ctx context.Context, limit time.Duration, fits func(task.WorkerStatus) bool) (task.WorkerStatus, bool) {
+func (k *killing) find(ctx context.Context, limit time.Duration, fits func(task.WorkerStatus) bool) (
+	row task.WorkerStatus, ok bool,
+) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Microsecond)

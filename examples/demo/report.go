@@ -35,21 +35,22 @@ func (d *demo) reportKill(k *killing) {
 		fmt.Fprintln(d.out, "No call was lost: it had just finished its tasks.")
 		return
 	}
-	fmt.Fprintf(d.out, "%s lost. A lost call returns at once, with a *task.Error:\n", plural(len(d.lost), "call was", "calls were"))
+	fmt.Fprintf(d.out, "%s lost. A lost call returns at once, with a *task.Error:\n",
+		plural(len(d.lost), "call was", "calls were"))
 	for _, l := range d.lost {
 		fmt.Fprintf(d.out, "  %s\n    Status:   %d (%s)\n    Delivery: %s\n    Message:  %s\n",
 			l.path, int(l.err.Status), l.err.Status.Message(), l.err.Delivery, l.err.Message)
 	}
-	fmt.Fprintln(d.out, "Delivery says whether the task ran. The demo sent these files again: a digest changes nothing,\n"+
-		"so that is safe even where it may have run.")
+	fmt.Fprintln(d.out, "Delivery says whether the task ran. The demo sent these files again: a digest changes\n"+
+		"nothing, so that is safe even where it may have run.")
 }
 
 // readOn says what to do next.
 func (d *demo) readOn() {
 	if !d.kill {
-		fmt.Fprintln(d.out, "Next: go run ./examples/demo -kill    kills a worker on the way and shows what its callers learn")
+		fmt.Fprintln(d.out, "Next: go run ./examples/demo -kill, which kills a worker on the way")
 	}
-	fmt.Fprintln(d.out, "Read on: README.md, the first program in examples/embed, what each failure means in docs/errors.md")
+	fmt.Fprintln(d.out, "Read on: README.md; the first program is examples/embed; docs/errors.md lists the failures")
 }
 
 // plural says how many there are. Without many, the plural of one has an s.

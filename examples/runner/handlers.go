@@ -64,7 +64,8 @@ func (s *shop) importSupplier() job.Handler {
 	})
 	return job.With(h,
 		middleware.Timeout(100*time.Millisecond),
-		middleware.WithoutOverlapping(s.store, middleware.Key("import_supplier_{supplier_id}"), middleware.Lease(10*time.Second)),
+		middleware.WithoutOverlapping(s.store, middleware.Key("import_supplier_{supplier_id}"),
+			middleware.Lease(10*time.Second)),
 		middleware.RateLimited(s.store, 3, 2*time.Second),
 	)
 }

@@ -68,7 +68,8 @@ type Program struct {
 // the latest.
 func Start(t testing.TB, dir string, env []string, args ...string) *Program {
 	t.Helper()
-	p := &Program{t: t, cmd: exec.Command(os.Args[0], args...), lines: make(chan string, 1024), ended: make(chan struct{})}
+	p := &Program{t: t, lines: make(chan string, 1024), ended: make(chan struct{})}
+	p.cmd = exec.Command(os.Args[0], args...)
 	p.cmd.Dir = dir
 	p.cmd.Env = append(append(os.Environ(), marker+"=1", lifeline+"=1", "GORACE=atexit_sleep_ms=0"), env...)
 	p.cmd.Stderr = &p.stderr
