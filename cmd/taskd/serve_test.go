@@ -95,7 +95,7 @@ func TestSecondSignalEndsAtOnce_Row49(t *testing.T) {
 
 func TestDrainTimeoutListsWhatWasLost(t *testing.T) {
 	t.Parallel()
-	s := servePool(t, nil, "--drain-timeout", "200ms", "--allow-exec", "sleep")
+	s := servePool(t, nil, "--drain-timeout", "5s", "--allow-exec", "sleep")
 	s.ok("async", "exec", `{"argv": ["sleep", "60"]}`)
 	s.Signal(syscall.SIGTERM)
 	code, _, stderr := s.Wait()

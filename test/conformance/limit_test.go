@@ -35,13 +35,17 @@ func TestGlobalLimitKeepsTheThroughput_Row43(t *testing.T) {
 				share := float64(with) / float64(without)
 				t.Logf("%d jobs with the limit, %d without: %.0f %%", with, without, 100*share)
 				if share >= 0.9 || try == tries {
-					assert.GreaterOrEqual(t, share, 0.9)
+					assert.GreaterOrEqual(t, share, leastShare())
 					break
 				}
 			}
 		})
 	}
 }
+
+// leastShare is what a limit must leave of the throughput. A short test shares the machine with others: it
+// tells a limit that halves the throughput, and no more.
+func leastShare() float64 { return float64(scale(90, 50)) / 100 }
 
 func limitedFor() time.Duration { return time.Duration(scale(10, 2)) * time.Second }
 
