@@ -60,7 +60,8 @@ log = "json"
 	got := flagsOf(t, "serve", "--config", path, "--workers", "5")
 	for name, want := range map[string]string{
 		"workers": "5", "max-running": "8", "name": "app", "drain-timeout": "1m0s", "max-memory": "2GiB",
-		"max-package-size": "64KiB", "env": "PATH,HOME", "allow-exec": "git,/usr/bin/*", "log": "json", "start-timeout": "10s",
+		"max-package-size": "64KiB", "env": "PATH,HOME", "allow-exec": "git,/usr/bin/*",
+		"log": "json", "start-timeout": "10s",
 	} {
 		assert.Equal(t, want, got[name], name)
 	}
@@ -117,7 +118,7 @@ func TestAWrongConfigFileIsRefusedWithFileKeyValueAndRule(t *testing.T) {
 		"[queue]\ndriver = \"redis\"":                `: queue.driver = "redis": want database`,
 		"[queue]\ntries = 3":                         `: queue.tries = 3: there is no such setting`,
 		"[queue.drivers.database]\ntable = ''":       `: queue.drivers.database.table = "": there is no such setting`,
-		"[queue.drivers.database]\nconnection = 'x'": `: queue.drivers.database.connection = "x": want a name from the section [connections]`,
+		"[queue.drivers.database]\nconnection = 'x'": `.connection = "x": want a name from the section [connections]`,
 		"[connections]\nx = 7":                       `: connections.x = (not shown): want a text`,
 		"workers = 1\nworkers = 2":                   `line 2`,
 		"name = \"\xff\"":                            `invalid UTF-8`,
@@ -191,7 +192,8 @@ second = "`+two.dsn+`"
 	two.read(&did, "work", "--once")
 	assert.Equal(t, queuecmd.Totals{Dead: 1}, did, "QUEUE_NAME is the queue of work")
 
-	code, _, stderr := launch(t, t.TempDir(), []string{"QUEUE_DB_CONNECTION=third"}, "queue", "size", "--config", path).Wait()
+	third := []string{"QUEUE_DB_CONNECTION=third"}
+	code, _, stderr := launch(t, t.TempDir(), third, "queue", "size", "--config", path).Wait()
 	assert.Equal(t, cli.ExitUsage, code)
 	assert.Contains(t, stderr, `QUEUE_DB_CONNECTION="third": want a name from the section [connections]`)
 	code, _, stderr = launch(t, t.TempDir(), []string{"QUEUE_DRIVER=sync"}, "queue", "size", "--dsn", one.dsn).Wait()

@@ -40,7 +40,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, own.Advice)
 	}
 	if errors.Is(err, sqlqueue.ErrSchema) { // although every command migrates
-		fmt.Fprintln(stderr, "A table prefix has one set of tables: give --jobs-table and --failed-table as at its first use, or another --table-prefix.")
+		fmt.Fprintln(stderr, "A table prefix has one set of tables: "+
+			"give --jobs-table and --failed-table as at its first use, or another --table-prefix.")
 	}
 	return code
 }

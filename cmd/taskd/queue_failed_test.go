@@ -35,7 +35,8 @@ func TestRetryOfAllAsksWhenOneErrorDominates(t *testing.T) {
 	assert.Contains(t, stderr, "send 1 again")
 	assert.Len(t, j.failed(), 2)
 
-	assert.Contains(t, j.ok("retry", "--all", "--dry-run"), "2 × *builtin.ExitError\n2 dead letters would be sent again")
+	assert.Contains(t, j.ok("retry", "--all", "--dry-run"),
+		"2 × *builtin.ExitError\n2 dead letters would be sent again")
 	assert.Len(t, j.failed(), 2)
 }
 
@@ -87,8 +88,8 @@ func TestRetryOfAllNamesWhatTheDatabaseRefuses(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), strings.TrimPrefix(j.dsn, "sqlite:"), sqlite.Normal)
 	require.NoError(t, err)
 	defer db.Close()
-	_, err = db.Write.ExecContext(t.Context(), `CREATE TRIGGER refuse BEFORE INSERT ON jobs WHEN NEW.payload LIKE '%exit 4%'
-		BEGIN SELECT RAISE(ABORT, 'not this one'); END`)
+	_, err = db.Write.ExecContext(t.Context(), `CREATE TRIGGER refuse BEFORE INSERT ON jobs
+		WHEN NEW.payload LIKE '%exit 4%' BEGIN SELECT RAISE(ABORT, 'not this one'); END`)
 	require.NoError(t, err)
 	code, stdout, stderr := j.run("retry", "--all", "--yes")
 	assert.Equal(t, cli.ExitFailed, code)

@@ -50,8 +50,10 @@ func TestServers(t *testing.T) {
 }
 
 var servers = map[string]struct{ driver, admin string }{
-	"PostgreSQL": {"pgx", cmp.Or(os.Getenv("TASKD_TEST_POSTGRES"), "postgres://postgres@127.0.0.1:5432/test?sslmode=disable")},
-	"MySQL":      {"mysql", cmp.Or(os.Getenv("TASKD_TEST_MYSQL"), "root@tcp(127.0.0.1:3306)/test")},
+	"PostgreSQL": {
+		"pgx", cmp.Or(os.Getenv("TASKD_TEST_POSTGRES"), "postgres://postgres@127.0.0.1:5432/test?sslmode=disable"),
+	},
+	"MySQL": {"mysql", cmp.Or(os.Getenv("TASKD_TEST_MYSQL"), "root@tcp(127.0.0.1:3306)/test")},
 }
 
 // onEveryDatabase runs a test on an SQLite file and on a new database of each server.

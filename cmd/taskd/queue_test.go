@@ -245,7 +245,9 @@ func (j *jobs) reserve() {
 func TestUnknownIDsAreExitCodeOne(t *testing.T) {
 	t.Parallel()
 	j := newJobs(t)
-	for _, args := range [][]string{{"retry", "7"}, {"failed", "7"}, {"inspect", "7"}, {"cancel", "7"}, {"retry", "seven"}} {
+	for _, args := range [][]string{
+		{"retry", "7"}, {"failed", "7"}, {"inspect", "7"}, {"cancel", "7"}, {"retry", "seven"},
+	} {
 		code, stdout, stderr := j.run(args...)
 		assert.Equal(t, cli.ExitFailed, code, args)
 		assert.Empty(t, stdout, args)
@@ -269,7 +271,8 @@ func TestClearWantsYes(t *testing.T) {
 func TestPushedSettingsAreKept(t *testing.T) {
 	t.Parallel()
 	j := newJobs(t)
-	id := j.push("true", "--queue", "mail", "--tries", "7", "--backoff", "2s", "--timeout", "3s", "--delay", "1h", "--unique", "k", "--priority", "high")
+	id := j.push("true", "--queue", "mail", "--tries", "7", "--backoff", "2s", "--timeout", "3s",
+		"--delay", "1h", "--unique", "k", "--priority", "high")
 	got := j.inspect(id).Job
 	assert.Equal(t, "mail", got.Queue)
 	assert.Equal(t, "delayed", got.State)
@@ -300,7 +303,9 @@ func TestAnUrgentJobGoesFirst(t *testing.T) {
 func TestQueuesOfOtherTablesShareADatabase(t *testing.T) {
 	t.Parallel()
 	j := newJobs(t)
-	for i, own := range [][]string{nil, {"--table-prefix", "app_"}, {"--table-prefix", "own_", "--jobs-table", "work", "--failed-table", "dead"}} {
+	for i, own := range [][]string{
+		nil, {"--table-prefix", "app_"}, {"--table-prefix", "own_", "--jobs-table", "work", "--failed-table", "dead"},
+	} {
 		tables := func(args ...string) []string { return append(args, own...) }
 		assert.Equal(t, "1 migrations applied", j.ok(tables("migrate")...), "%d", i)
 		assert.Equal(t, "1", j.push("exit 3", tables("--tries", "1")...))
@@ -325,7 +330,8 @@ func TestQueuesOfOtherTablesShareADatabase(t *testing.T) {
 	j.env = []string{"TASKD_TABLE_PREFIX=app_"}
 	j.push("true")
 	assert.Equal(t, 2, j.size().Size)
-	path := writeConfig(t, "table-prefix = 'none_'\n[queue.drivers.database]\njobs_table = 'work'\nfailed_table = 'dead'\n")
+	path := writeConfig(t, "table-prefix = 'none_'\n"+
+		"[queue.drivers.database]\njobs_table = 'work'\nfailed_table = 'dead'\n")
 	var third struct{ Size int }
 	j.read(&third, "size", "--config", path, "--table-prefix", "own_")
 	assert.Equal(t, 1, third.Size, "the flag overrides the variable, and that the file")
@@ -358,7 +364,8 @@ func TestTheDefaultDatabaseIsAFileOfTheUser(t *testing.T) {
 	assert.FileExists(t, filepath.Join(dir, "taskd", "queue.db"))
 
 	other := newJobs(t)
-	code, _, stderr = launch(t, t.TempDir(), []string{"XDG_DATA_HOME=" + dir, "TASKD_DSN=" + other.dsn}, "queue", "push", "exec").Wait()
+	env := []string{"XDG_DATA_HOME=" + dir, "TASKD_DSN=" + other.dsn}
+	code, _, stderr = launch(t, t.TempDir(), env, "queue", "push", "exec").Wait()
 	require.Zero(t, code, stderr)
 	assert.Equal(t, 1, other.size().Size)
 }
@@ -366,8 +373,9 @@ func TestTheDefaultDatabaseIsAFileOfTheUser(t *testing.T) {
 func TestADatabaseThatIsNotThereIsOneSentence(t *testing.T) {
 	t.Parallel()
 	for dsn, want := range map[string]string{
-		"postgres://u:secret@127.0.0.1:1/x": "connection refused", "mysql://u:secret@127.0.0.1:1/x": "connection refused",
-		"sqlite:/nonexistent/queue.db": "unable to open", "sqlite:" + t.TempDir(): "unable to open",
+		"postgres://u:secret@127.0.0.1:1/x": "connection refused",
+		"mysql://u:secret@127.0.0.1:1/x":    "connection refused",
+		"sqlite:/nonexistent/queue.db":      "unable to open", "sqlite:" + t.TempDir(): "unable to open",
 	} {
 		code, stdout, stderr := taskd(t, t.TempDir(), "queue", "size", "--dsn", dsn)
 		assert.Equal(t, cli.ExitFailed, code, dsn)

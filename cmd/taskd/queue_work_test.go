@@ -57,7 +57,9 @@ func TestAKilledWorkersCommandIsGoneAndItsJobRunsAgain_Row12(t *testing.T) {
 func TestTheEndOfAWorkerGivesItsJobBack_Row24(t *testing.T) {
 	t.Parallel()
 	for name, flags := range modes {
-		for drain, signals := range map[string][]syscall.Signal{"100ms": {syscall.SIGTERM}, "1h": {syscall.SIGTERM, syscall.SIGINT}} {
+		for drain, signals := range map[string][]syscall.Signal{
+			"100ms": {syscall.SIGTERM}, "1h": {syscall.SIGTERM, syscall.SIGINT},
+		} {
 			t.Run(name+", signals: "+strconv.Itoa(len(signals)), func(t *testing.T) {
 				t.Parallel()
 				j := newJobs(t)
@@ -211,22 +213,25 @@ func TestATimeLimitIsTheJobsOwnElseTheWorkers(t *testing.T) {
 
 func TestExecJobs(t *testing.T) {
 	t.Parallel()
+	done, again, dead := queuecmd.Totals{Done: 1}, queuecmd.Totals{Again: 1}, queuecmd.Totals{Dead: 1}
 	for name, c := range map[string]struct {
 		payload string
 		want    queuecmd.Totals
 		words   string // of the dead letter
 	}{
-		"exit code 0":         {`{"argv": ["sh", "-c", "true"]}`, queuecmd.Totals{Done: 1}, ""},
-		"another exit code":   {`{"argv": ["sh", "-c", "echo why >&2; exit 3"]}`, queuecmd.Totals{Again: 1}, "sh: exit status 3: why"},
-		"a signal":            {`{"argv": ["sh", "-c", "kill -TERM $$"]}`, queuecmd.Totals{Again: 1}, "sh: signal: terminated"},
-		"not allowed":         {`{"argv": ["ls"]}`, queuecmd.Totals{Dead: 1}, "--allow-exec"},
-		"a relative path":     {`{"argv": ["./sh"]}`, queuecmd.Totals{Dead: 1}, "absolute path"},
-		"no command":          {`{}`, queuecmd.Totals{Dead: 1}, "argv"},
-		"not there":           {`{"argv": ["missing"]}`, queuecmd.Totals{Again: 1}, "not found"},
-		"a folder that is no": {`{"argv": ["sh", "-c", ""], "dir": "/nonexistent"}`, queuecmd.Totals{Again: 1}, "/nonexistent"},
-		"input and variable":  {`{"argv": ["sh", "-c", "test $(cat)$X = ab"], "stdin": "a", "env": {"X": "b"}}`, queuecmd.Totals{Done: 1}, ""},
-		"a limit of its own":  {`{"argv": ["sh", "-c", "sleep 60"]}`, queuecmd.Totals{Again: 1}, "timed out after 100ms"},
-		"its own group ends":  {`{"argv": ["sh", "-c", "kill -KILL 0"]}`, queuecmd.Totals{Again: 1}, "sh was killed with its guard"},
+		"exit code 0":         {`{"argv": ["sh", "-c", "true"]}`, done, ""},
+		"another exit code":   {`{"argv": ["sh", "-c", "echo why >&2; exit 3"]}`, again, "sh: exit status 3: why"},
+		"a signal":            {`{"argv": ["sh", "-c", "kill -TERM $$"]}`, again, "sh: signal: terminated"},
+		"not allowed":         {`{"argv": ["ls"]}`, dead, "--allow-exec"},
+		"a relative path":     {`{"argv": ["./sh"]}`, dead, "absolute path"},
+		"no command":          {`{}`, dead, "argv"},
+		"not there":           {`{"argv": ["missing"]}`, again, "not found"},
+		"a folder that is no": {`{"argv": ["sh", "-c", ""], "dir": "/nonexistent"}`, again, "/nonexistent"},
+		"input and variable": {
+			`{"argv": ["sh", "-c", "test $(cat)$X = ab"], "stdin": "a", "env": {"X": "b"}}`, done, "",
+		},
+		"a limit of its own": {`{"argv": ["sh", "-c", "sleep 60"]}`, again, "timed out after 100ms"},
+		"its own group ends": {`{"argv": ["sh", "-c", "kill -KILL 0"]}`, again, "sh was killed with its guard"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

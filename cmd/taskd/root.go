@@ -68,8 +68,10 @@ func newCommand() *command {
 	}
 	r.AddFlag(c.root.PersistentFlags())
 	tasks := builtin.TaskNames()
-	c.root.AddCommand(poolcmd.Serve(r, builtin.NewTasks()), poolcmd.Call(tasks), poolcmd.Async(tasks), poolcmd.Status(),
-		queuecmd.New(r, &builtin.Jobs{}), builtin.Guard())
+	c.root.AddCommand(
+		poolcmd.Serve(r, builtin.NewTasks()), poolcmd.Call(tasks), poolcmd.Async(tasks), poolcmd.Status(),
+		queuecmd.New(r, &builtin.Jobs{}), builtin.Guard(),
+	)
 	return c
 }
 
@@ -81,7 +83,8 @@ func refuseUnknownShells(root *cobra.Command) {
 		if cmd.Name() == "completion" {
 			cmd.Args = cobra.ArbitraryArgs
 			cmd.RunE = func(cmd *cobra.Command, args []string) error {
-				return cli.Usagef("completion needs a shell, bash, zsh, fish or powershell; see %s --help", cmd.CommandPath())
+				return cli.Usagef("completion needs a shell, bash, zsh, fish or powershell; see %s --help",
+					cmd.CommandPath())
 			}
 		}
 	}

@@ -41,7 +41,8 @@ func TestServeAnswersAndDrains(t *testing.T) {
 	s := servePool(t, nil, "--workers", "2", "--allow-exec", "cat")
 	assert.Contains(t, s.Line("sockets:"), filepath.Join(s.dir, "EasySwoole.TaskWorker.0.sock"))
 
-	assert.Equal(t, `{"n":9223372036854775807,"u":18446744073709551615}`+"\n", s.ok("call", "echo", `{"n": 9223372036854775807, "u": 18446744073709551615}`))
+	assert.Equal(t, `{"n":9223372036854775807,"u":18446744073709551615}`+"\n",
+		s.ok("call", "echo", `{"n": 9223372036854775807, "u": 18446744073709551615}`))
 	assert.Equal(t, "null\n", s.ok("call", "echo"))
 	assert.Equal(t, `"slept 1ms"`+"\n", s.ok("call", "sleep", `{"for": "1ms"}`))
 
@@ -107,7 +108,8 @@ func TestDrainTimeoutListsWhatWasLost(t *testing.T) {
 func TestExecIsRefusedUnlessAllowed(t *testing.T) {
 	t.Parallel()
 	s := servePool(t, nil, "--allow-exec", "echo,/bin/ca*")
-	assert.Equal(t, `{"code":0,"signal":"","stderr":"","stdout":"hi\n","truncated":false}`+"\n", s.ok("call", "exec", `{"argv": ["echo", "hi"]}`))
+	assert.Equal(t, `{"code":0,"signal":"","stderr":"","stdout":"hi\n","truncated":false}`+"\n",
+		s.ok("call", "exec", `{"argv": ["echo", "hi"]}`))
 	assert.Contains(t, s.ok("call", "exec", `{"argv": ["/bin/cat"], "stdin": "in"}`), `"stdout":"in"`)
 
 	code, stdout, stderr := s.run("call", "exec", `{"argv": ["ls"]}`)
@@ -118,17 +120,32 @@ func TestExecIsRefusedUnlessAllowed(t *testing.T) {
 
 func TestFailedCallsSayWhatIsKnown(t *testing.T) {
 	t.Parallel()
-	s := servePool(t, nil, "--workers", "1", "--max-running", "1", "--max-package-size", "64KiB", "--tasks", "echo,sleep,exec", "--allow-exec", "cat")
+	s := servePool(t, nil, "--workers", "1", "--max-running", "1", "--max-package-size", "64KiB",
+		"--tasks", "echo,sleep,exec", "--allow-exec", "cat")
 	for name, c := range map[string]struct {
 		args []string
 		code int
 		want []string
 	}{
-		"the task fails":            {[]string{"call", "sleep", `{"for": "NaN"}`}, cli.ExitFailed, []string{"status -5", "ran", "invalid duration", "The task ran."}},
-		"no such task":              {[]string{"call", "digest", `{"path": "x"}`}, cli.ExitNotRun, []string{"status -4", "not run", "Check the task's name"}},
-		"too large":                 {[]string{"call", "echo", `"` + strings.Repeat("x", 70<<10) + `"`}, cli.ExitNotRun, []string{"status -8", "--max-package-size"}},
-		"no time":                   {[]string{"call", "sleep", `{"for": "200ms"}`, "--timeout", "20ms"}, cli.ExitMayHaveRun, []string{"status -7", "may have run", "before you try again"}},
-		"arguments of another type": {[]string{"call", "sleep", `[1]`}, cli.ExitNotRun, []string{"status -4", "not run"}},
+		"the task fails": {
+			[]string{"call", "sleep", `{"for": "NaN"}`}, cli.ExitFailed,
+			[]string{"status -5", "ran", "invalid duration", "The task ran."},
+		},
+		"no such task": {
+			[]string{"call", "digest", `{"path": "x"}`}, cli.ExitNotRun,
+			[]string{"status -4", "not run", "Check the task's name"},
+		},
+		"too large": {
+			[]string{"call", "echo", `"` + strings.Repeat("x", 70<<10) + `"`}, cli.ExitNotRun,
+			[]string{"status -8", "--max-package-size"},
+		},
+		"no time": {
+			[]string{"call", "sleep", `{"for": "200ms"}`, "--timeout", "20ms"}, cli.ExitMayHaveRun,
+			[]string{"status -7", "may have run", "before you try again"},
+		},
+		"arguments of another type": {
+			[]string{"call", "sleep", `[1]`}, cli.ExitNotRun, []string{"status -4", "not run"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			waittest.Eventually(t, "the slot is free", func() bool { return s.status()[0].Running == 0 })

@@ -15,88 +15,21 @@ import (
 	"github.com/taskd-go/task/cmd/taskd/internal/cli"
 )
 
-func TestWrongUsageIsOneSentenceAndStartsNothing(t *testing.T) {
-	t.Parallel()
-	long := filepath.Join("/tmp", strings.Repeat("d", 101-len("/tmp//EasySwoole.TaskWorker.0.sock")))
-	for name, c := range map[string]struct {
-		args []string
-		want string
-	}{
-		"no such flag":                {[]string{"serve", "--wokers", "3"}, "unknown flag: --wokers"},
-		"an argument too many":        {[]string{"serve", "now"}, `serve takes no arguments, and got "now"`},
-		"explicit 0 workers":          {[]string{"serve", "--workers", "0"}, "from 1 to 512"},
-		"negative workers":            {[]string{"serve", "--workers", "-1"}, "from 1 to 512"},
-		"513 workers":                 {[]string{"serve", "--workers", "513"}, "from 1 to 512"},
-		"half a worker":               {[]string{"serve", "--workers", "1.5"}, "from 1 to 512"},
-		"explicit 0 running":          {[]string{"serve", "--max-running", "0"}, "from 1 to"},
-		"511 bytes":                   {[]string{"serve", "--max-package-size", "511"}, "at least 512"},
-		"explicit 0 bytes":            {[]string{"serve", "--max-package-size", "0"}, "at least 512"},
-		"a time of NaN":               {[]string{"serve", "--push-timeout", "NaN"}, "want a duration"},
-		"a time of NaN seconds":       {[]string{"serve", "--push-timeout", "NaNs"}, "want a duration"},
-		"an infinite time":            {[]string{"serve", "--drain-timeout", "+Inf"}, "want a duration"},
-		"a time without a unit":       {[]string{"serve", "--drain-timeout", "5"}, "want a duration"},
-		"a time that overflows":       {[]string{"serve", "--drain-timeout", "10000000h"}, "want a duration"},
-		"explicit 0 push timeout":     {[]string{"serve", "--push-timeout", "0"}, "not 0; negative for no limit"},
-		"explicit 0 drain timeout":    {[]string{"serve", "--drain-timeout", "0s"}, "not 0; negative for no limit"},
-		"explicit 0 start timeout":    {[]string{"serve", "--start-timeout", "0"}, "more than 0"},
-		"a negative start timeout":    {[]string{"serve", "--start-timeout", "-1s"}, "more than 0"},
-		"a negative time limit":       {[]string{"serve", "--time-limit", "-1s"}, "0 or more"},
-		"a negative memory limit":     {[]string{"serve", "--max-memory", "-1"}, "want at least 0 bytes"},
-		"a soft limit above the hard": {[]string{"serve", "--soft-time-limit", "2s", "--time-limit", "1s"}, "--soft-time-limit 2s"},
-		"an empty name":               {[]string{"serve", "--name", ""}, "not empty"},
-		"a name with a slash":         {[]string{"serve", "--name", "a/b"}, `--name "a/b": it must not contain "/"`},
-		"an empty folder":             {[]string{"serve", "--dir", ""}, "not empty"},
-		"a folder that is not there":  {[]string{"serve", "--dir", "/nonexistent"}, "--dir /nonexistent: "},
-		"a socket path of 101 bytes":  {[]string{"serve", "--dir", long, "--workers", "1"}, "has 101 bytes and the limit is 100"},
-		"no such built-in task":       {[]string{"serve", "--tasks", "echo,ecko"}, `no built-in task is named "ecko"`},
-		"a broken pattern":            {[]string{"serve", "--allow-exec", "[a"}, "want patterns"},
-		"no such log format":          {[]string{"serve", "--log", "xml"}, "want raw, text or json"},
-		"arguments that are not JSON": {[]string{"call", "echo", "{"}, "the arguments are not JSON"},
-		"a time of NaN for a call":    {[]string{"call", "echo", "--timeout", "NaN"}, "want a duration"},
-		"a negative wait":             {[]string{"call", "echo", "--wait", "-1s"}, "0 or more"},
-		"a call of nothing":           {[]string{"call"}, "call needs TASK [JSON]; see taskd call --help"},
-		"an async of too much":        {[]string{"async", "a", "1", "2"}, "async needs TASK [JSON]; see taskd async --help"},
-		"completion for no shell":     {[]string{"completion", "nosh"}, "completion needs a shell, bash, zsh, fish or powershell"},
-		"watching without a pause":    {[]string{"status", "--watch", "--every", "0"}, "more than 0"},
-		"no such queue command":       {[]string{"queue", "wrok"}, `unknown command "wrok" for "taskd queue"`},
-		"no such database":            {[]string{"queue", "size", "--dsn", "oracle://u:secret@h"}, "want sqlite:/path/file.db"},
-		"a queue database of no file": {[]string{"queue", "size", "--dsn", "sqlite:"}, "want the path"},
-		"a payload that is not JSON":  {[]string{"queue", "push", "exec", "{"}, "not JSON"},
-		"a payload that is a number":  {[]string{"queue", "push", "exec", "7"}, "object or array"},
-		"a database in memory":        {[]string{"queue", "size", "--dsn", "sqlite::memory:"}, "want the path of a file"},
-		"a database of no URL":        {[]string{"queue", "size", "--dsn", "postgres://u:se%zzcret@h/x"}, "--dsn: not a URL"},
-		"a database of half a URL":    {[]string{"queue", "size", "--dsn", "postgres:"}, "want sqlite:"},
-		"a port of no number":         {[]string{"queue", "size", "--dsn", "mysql://u:secret@h:99999/x"}, "from 1 to 65535"},
-		"a server without a database": {[]string{"queue", "size", "--dsn", "mysql://u:secret@h"}, "want the name of a database"},
-		"a queue of no text":          {[]string{"queue", "push", "exec", "--queue", "\xff"}, "1 to 191 bytes in UTF-8"},
-		"a queue of no end":           {[]string{"queue", "pause", "--queue", strings.Repeat("q", 192)}, "1 to 191 bytes in UTF-8"},
-		"a key of no text":            {[]string{"queue", "push", "exec", "--unique", "\xff"}, "1 to 191 bytes in UTF-8"},
-		"a filter of no text":         {[]string{"queue", "failed", "--type", "\xff"}, "want texts in UTF-8"},
-		"queues of no name":           {[]string{"queue", "work", "--queue", "a,,b"}, "different names"},
-		"queues of no weight":         {[]string{"queue", "work", "--queue", "a:0"}, "a weight must be"},
-		"a push of nothing":           {[]string{"queue", "push"}, "push needs TYPE [JSON]; see taskd queue push --help"},
-		"a cancel of nothing":         {[]string{"queue", "cancel"}, "cancel needs one ID"},
-		"a restart of something":      {[]string{"queue", "restart", "all"}, `restart takes no arguments, and got "all"`},
-		"no such priority":            {[]string{"queue", "push", "exec", "--priority", "4"}, "low, normal, high or urgent"},
-		"a priority in capitals":      {[]string{"queue", "push", "exec", "--priority", "URGENT"}, "low, normal, high or urgent"},
-		"a table of no name":          {[]string{"queue", "size", "--table-prefix", "a b"}, `table name "a bjobs"`},
-		"a table of no name at all":   {[]string{"queue", "size", "--jobs-table", ""}, "not empty"},
-		"a long table":                {[]string{"queue", "size", "--jobs-table", strings.Repeat("j", 49)}, "at most 48 bytes"},
-		"one table for two":           {[]string{"queue", "size", "--jobs-table", "x", "--failed-table", "X"}, "not be that of another table"},
-		"zero tries":                  {[]string{"queue", "push", "exec", "--tries", "0"}, "from 1 to"},
-		"no concurrency":              {[]string{"queue", "work", "--concurrency", "0"}, "from 1 to 512"},
-		"a lease of no time":          {[]string{"queue", "work", "--lease", "0"}, "100ms or more"},
-		"nothing to retry":            {[]string{"queue", "retry"}, "ids of dead letters, or --all"},
-		"ids and all to retry":        {[]string{"queue", "retry", "1", "--all"}, "ids of dead letters, or --all"},
-		"a filter without all":        {[]string{"queue", "retry", "1", "--type", "exec"}, "--type needs --all"},
-		"a rate of NaN":               {[]string{"queue", "retry", "--all", "--rate", "NaN"}, "at least 0"},
-		"a time that is none":         {[]string{"queue", "failed", "--since", "yesterday"}, "want a time such as"},
-		"pruning without an age":      {[]string{"queue", "prune"}, "want --older-than"},
-	} {
+// A refusal is a command line, with ” for an empty argument, and what the error says.
+type refusal struct{ line, want string }
+
+// areRefused checks that wrong usage is one sentence, starts nothing and shows no password.
+func areRefused(t *testing.T, cases map[string]refusal) {
+	t.Helper()
+	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			code, stdout, stderr := taskd(t, dir, c.args...)
+			args := strings.Split(c.line, " ")
+			for i := range args {
+				args[i] = strings.ReplaceAll(args[i], "''", "")
+			}
+			code, stdout, stderr := taskd(t, dir, args...)
 			assert.Equal(t, cli.ExitUsage, code, stderr)
 			assert.Empty(t, stdout)
 			assert.Contains(t, stderr, c.want)
@@ -107,6 +40,89 @@ func TestWrongUsageIsOneSentenceAndStartsNothing(t *testing.T) {
 			assert.Empty(t, left)
 		})
 	}
+}
+
+func TestWrongUsageIsOneSentenceAndStartsNothing(t *testing.T) {
+	t.Parallel()
+	long := filepath.Join("/tmp", strings.Repeat("d", 101-len("/tmp//EasySwoole.TaskWorker.0.sock")))
+	areRefused(t, map[string]refusal{
+		"no such flag":                {"serve --wokers 3", "unknown flag: --wokers"},
+		"an argument too many":        {"serve now", `serve takes no arguments, and got "now"`},
+		"explicit 0 workers":          {"serve --workers 0", "from 1 to 512"},
+		"negative workers":            {"serve --workers -1", "from 1 to 512"},
+		"513 workers":                 {"serve --workers 513", "from 1 to 512"},
+		"half a worker":               {"serve --workers 1.5", "from 1 to 512"},
+		"explicit 0 running":          {"serve --max-running 0", "from 1 to"},
+		"511 bytes":                   {"serve --max-package-size 511", "at least 512"},
+		"explicit 0 bytes":            {"serve --max-package-size 0", "at least 512"},
+		"a time of NaN":               {"serve --push-timeout NaN", "want a duration"},
+		"a time of NaN seconds":       {"serve --push-timeout NaNs", "want a duration"},
+		"an infinite time":            {"serve --drain-timeout +Inf", "want a duration"},
+		"a time without a unit":       {"serve --drain-timeout 5", "want a duration"},
+		"a time that overflows":       {"serve --drain-timeout 10000000h", "want a duration"},
+		"explicit 0 push timeout":     {"serve --push-timeout 0", "not 0; negative for no limit"},
+		"explicit 0 drain timeout":    {"serve --drain-timeout 0s", "not 0; negative for no limit"},
+		"explicit 0 start timeout":    {"serve --start-timeout 0", "more than 0"},
+		"a negative start timeout":    {"serve --start-timeout -1s", "more than 0"},
+		"a negative time limit":       {"serve --time-limit -1s", "0 or more"},
+		"a negative memory limit":     {"serve --max-memory -1", "want at least 0 bytes"},
+		"a soft limit above the hard": {"serve --soft-time-limit 2s --time-limit 1s", "--soft-time-limit 2s"},
+		"an empty name":               {"serve --name ''", "not empty"},
+		"a name with a slash":         {"serve --name a/b", `--name "a/b": it must not contain "/"`},
+		"an empty folder":             {"serve --dir ''", "not empty"},
+		"a folder that is not there":  {"serve --dir /nonexistent", "--dir /nonexistent: "},
+		"a socket path of 101 bytes":  {"serve --dir " + long + " --workers 1", "has 101 bytes and the limit is 100"},
+		"no such built-in task":       {"serve --tasks echo,ecko", `no built-in task is named "ecko"`},
+		"a broken pattern":            {"serve --allow-exec [a", "want patterns"},
+		"no such log format":          {"serve --log xml", "want raw, text or json"},
+		"arguments that are not JSON": {"call echo {", "the arguments are not JSON"},
+		"a time of NaN for a call":    {"call echo --timeout NaN", "want a duration"},
+		"a negative wait":             {"call echo --wait -1s", "0 or more"},
+		"a call of nothing":           {"call", "call needs TASK [JSON]; see taskd call --help"},
+		"an async of too much":        {"async a 1 2", "async needs TASK [JSON]; see taskd async --help"},
+		"completion for no shell":     {"completion nosh", "completion needs a shell, bash, zsh, fish or powershell"},
+		"watching without a pause":    {"status --watch --every 0", "more than 0"},
+	})
+}
+
+func TestWrongUsageOfTheQueueIsOneSentenceAndStartsNothing(t *testing.T) {
+	t.Parallel()
+	areRefused(t, map[string]refusal{
+		"no such queue command":       {"queue wrok", `unknown command "wrok" for "taskd queue"`},
+		"no such database":            {"queue size --dsn oracle://u:secret@h", "want sqlite:/path/file.db"},
+		"a queue database of no file": {"queue size --dsn sqlite:", "want the path"},
+		"a payload that is not JSON":  {"queue push exec {", "not JSON"},
+		"a payload that is a number":  {"queue push exec 7", "object or array"},
+		"a database in memory":        {"queue size --dsn sqlite::memory:", "want the path of a file"},
+		"a database of no URL":        {"queue size --dsn postgres://u:se%zzcret@h/x", "--dsn: not a URL"},
+		"a database of half a URL":    {"queue size --dsn postgres:", "want sqlite:"},
+		"a port of no number":         {"queue size --dsn mysql://u:secret@h:99999/x", "from 1 to 65535"},
+		"a server without a database": {"queue size --dsn mysql://u:secret@h", "want the name of a database"},
+		"a queue of no text":          {"queue push exec --queue \xff", "1 to 191 bytes in UTF-8"},
+		"a queue of no end":           {"queue pause --queue " + strings.Repeat("q", 192), "1 to 191 bytes in UTF-8"},
+		"a key of no text":            {"queue push exec --unique \xff", "1 to 191 bytes in UTF-8"},
+		"a filter of no text":         {"queue failed --type \xff", "want texts in UTF-8"},
+		"queues of no name":           {"queue work --queue a,,b", "different names"},
+		"queues of no weight":         {"queue work --queue a:0", "a weight must be"},
+		"a push of nothing":           {"queue push", "push needs TYPE [JSON]; see taskd queue push --help"},
+		"a cancel of nothing":         {"queue cancel", "cancel needs one ID"},
+		"a restart of something":      {"queue restart all", `restart takes no arguments, and got "all"`},
+		"no such priority":            {"queue push exec --priority 4", "low, normal, high or urgent"},
+		"a priority in capitals":      {"queue push exec --priority URGENT", "low, normal, high or urgent"},
+		"a table of no name":          {"queue size --table-prefix a-b", `table name "a-bjobs"`},
+		"a table of no name at all":   {"queue size --jobs-table ''", "not empty"},
+		"a long table":                {"queue size --jobs-table " + strings.Repeat("j", 49), "at most 48 bytes"},
+		"one table for two":           {"queue size --jobs-table x --failed-table X", "not be that of another table"},
+		"zero tries":                  {"queue push exec --tries 0", "from 1 to"},
+		"no concurrency":              {"queue work --concurrency 0", "from 1 to 512"},
+		"a lease of no time":          {"queue work --lease 0", "100ms or more"},
+		"nothing to retry":            {"queue retry", "ids of dead letters, or --all"},
+		"ids and all to retry":        {"queue retry 1 --all", "ids of dead letters, or --all"},
+		"a filter without all":        {"queue retry 1 --type exec", "--type needs --all"},
+		"a rate of NaN":               {"queue retry --all --rate NaN", "at least 0"},
+		"a time that is none":         {"queue failed --since yesterday", "want a time such as"},
+		"pruning without an age":      {"queue prune", "want --older-than"},
+	})
 }
 
 func TestUnknownCommandSuggestsAnother(t *testing.T) {

@@ -26,7 +26,8 @@ func Check(dsn string) error {
 	if err != nil && (strings.HasPrefix(dsn, "postgres") || strings.HasPrefix(dsn, "mysql:")) {
 		return errors.New("not a URL; write % and / in a password as %25 and %2F")
 	}
-	if err != nil || !slices.Contains([]string{"postgres", "postgresql", schemeMySQL}, u.Scheme) || !strings.Contains(dsn, "://") {
+	schemes := []string{"postgres", "postgresql", schemeMySQL}
+	if err != nil || !slices.Contains(schemes, u.Scheme) || !strings.Contains(dsn, "://") {
 		return errors.New("want sqlite:/path/file.db, postgres://… or mysql://…")
 	}
 	if port := u.Port(); port != "" {

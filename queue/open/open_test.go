@@ -97,6 +97,7 @@ func TestWrapIsAroundWhatTheStoreWrites(t *testing.T) {
 
 func TestOpenRefusesTablesWithoutAName(t *testing.T) {
 	t.Parallel()
-	_, err := open.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "queue.db"), open.Tables(sqlqueue.Tables{Prefix: "a b"}))
+	dsn := "sqlite:" + filepath.Join(t.TempDir(), "queue.db")
+	_, err := open.Open(t.Context(), dsn, open.Tables(sqlqueue.Tables{Prefix: "a b"}))
 	assert.ErrorContains(t, err, `"a bjobs"`)
 }

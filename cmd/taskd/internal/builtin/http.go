@@ -27,7 +27,9 @@ const hookTimeout = 30 * time.Second
 
 // httpJobs sends hooks. It follows no redirection, in which a POST may become a GET.
 func httpJobs() job.Handler {
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	return job.Typed("http", func(ctx context.Context, h hook, e job.Envelope) job.Result {
 		limit, err := h.check()
 		if err != nil {

@@ -36,7 +36,9 @@ func TestHTTPJobs(t *testing.T) {
 				w.WriteHeader(c.status)
 			}))
 			defer server.Close()
-			got := post(t, t.Context(), hook{URL: server.URL, Body: []byte(`{"n": 1}`), Headers: map[string]string{"X-Own": "v"}})
+			got := post(t, t.Context(), hook{
+				URL: server.URL, Body: []byte(`{"n": 1}`), Headers: map[string]string{"X-Own": "v"},
+			})
 			assert.Equal(t, c.want, got.Kind(), got.Err())
 			assert.EqualValues(t, 1, body["n"])
 		})

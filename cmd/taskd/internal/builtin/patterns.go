@@ -19,7 +19,8 @@ import (
 type Patterns []string
 
 func (p *Patterns) addFlag(flags *pflag.FlagSet) {
-	settings.Add(flags, p, "", "allow-exec", "commands that exec may run, with commas; may be repeated (default: none)")
+	settings.Add(flags, p, "", "allow-exec",
+		"commands that exec may run, with commas; may be repeated (default: none)")
 }
 
 // Set implements pflag.Value: it adds patterns that are separated by commas.

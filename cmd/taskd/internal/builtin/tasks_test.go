@@ -36,7 +36,9 @@ func TestDigestTellsOfAFile(t *testing.T) {
 
 func TestDigestRefusesWhatIsNoFile(t *testing.T) {
 	t.Parallel()
-	for name, path := range map[string]string{"no path": "", "a folder": t.TempDir(), "nothing there": "/nonexistent/file"} {
+	for name, path := range map[string]string{
+		"no path": "", "a folder": t.TempDir(), "nothing there": "/nonexistent/file",
+	} {
 		_, err := digest(t.Context(), file{path})
 		assert.Error(t, err, name)
 	}
@@ -118,7 +120,8 @@ func TestExecKillsTheGroupAtTheEndOfItsContext(t *testing.T) {
 	require.NoError(t, syscall.Mkfifo(pids, 0o600))
 	ended := make(chan error, 1)
 	go func() {
-		_, err := Patterns{"sh"}.run(ctx, command{Argv: []string{"sh", "-c", `sleep 60 & echo $! > ` + pids + `; wait`}})
+		script := `sleep 60 & echo $! > ` + pids + `; wait`
+		_, err := Patterns{"sh"}.run(ctx, command{Argv: []string{"sh", "-c", script}})
 		ended <- err
 	}()
 	grandchild := waittest.PID(t, pids)
@@ -134,7 +137,8 @@ func TestExecKillsTheGroupAtTheEndOfItsContext(t *testing.T) {
 
 func TestExecKillsWhatTheCommandLeavesBehind(t *testing.T) {
 	t.Parallel()
-	got, err := Patterns{"sh"}.run(t.Context(), command{Argv: []string{"sh", "-c", `sleep 60 >/dev/null 2>&1 & echo $!`}})
+	script := `sleep 60 >/dev/null 2>&1 & echo $!`
+	got, err := Patterns{"sh"}.run(t.Context(), command{Argv: []string{"sh", "-c", script}})
 	require.NoError(t, err)
 	waittest.Gone(t, waittest.Int(t, got.Stdout))
 }

@@ -35,7 +35,8 @@ func (at *Target) AddFlags(flags *pflag.FlagSet) {
 	text(&at.dsn, settings.DSN, "the database (default: an SQLite file)")
 	text(&at.tables.Prefix, "table-prefix", "put before the names of all tables (default: nothing)")
 	text(&at.tables.Jobs, "jobs-table", "name of the table of jobs, without the prefix (default: jobs)")
-	text(&at.tables.Failed, "failed-table", "name of the table of dead letters, without the prefix (default: failed_jobs)")
+	text(&at.tables.Failed, "failed-table",
+		"name of the table of dead letters, without the prefix (default: failed_jobs)")
 }
 
 // A DB is an open database with current tables.

@@ -42,7 +42,8 @@ func (d *delivery) addFlags(cmd *cobra.Command, timeout time.Duration, tasks []s
 	}
 	duration(&d.timeout, settings.Unlimited, "timeout", "budget of the whole call; 0 or less: none")
 	duration(&d.wait, settings.NotNegative, "wait", "how long to wait for a free slot; 0: a full pool answers at once")
-	duration(&d.soft, settings.NotNegative, "soft-time-limit", "end the task's context after this; 0: as the pool says")
+	duration(&d.soft, settings.NotNegative, "soft-time-limit",
+		"end the task's context after this; 0: as the pool says")
 	duration(&d.hard, settings.NotNegative, "time-limit", "kill the task's worker after this; 0: as the pool says")
 	flags.StringToStringVar(&d.meta, "meta", nil, "meta data that goes with the task, `key=value`")
 	flags.BoolVar(&d.cancel, "cancel", false, "end the task's context when this command ends")

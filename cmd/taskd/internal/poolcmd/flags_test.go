@@ -37,16 +37,17 @@ func TestFlagsWithoutArgumentsAreTheLibrarysDefaults(t *testing.T) {
 }
 
 func TestFlagsReachTheirFields(t *testing.T) {
-	cfg, err := poolConfig(t, "--name", "app", "--dir", "/run/app", "--workers", "8", "--max-running", "16", "--max-package-size", "64KiB",
-		"--push-timeout", "-1s", "--soft-time-limit", "1s", "--time-limit", "2s", "--max-tasks", "100", "--max-age", "1h", "--max-memory", "1GiB",
-		"--max-replacing", "2", "--start-timeout", "20s", "--drain-timeout", "1m", "--frame-timeout", "2s", "--drain-grace", "3s", "--env", "PATH, HOME")
+	cfg, err := poolConfig(t, "--name", "app", "--dir", "/run/app", "--workers", "8", "--max-running", "16",
+		"--max-package-size", "64KiB", "--push-timeout", "-1s", "--soft-time-limit", "1s", "--time-limit", "2s",
+		"--max-tasks", "100", "--max-age", "1h", "--max-memory", "1GiB", "--max-replacing", "2",
+		"--start-timeout", "20s", "--drain-timeout", "1m", "--frame-timeout", "2s", "--drain-grace", "3s", "--env", "PATH, HOME")
 	require.NoError(t, err)
 	assert.Equal(t, task.Config{
 		ServerName: "app", TempDir: "/run/app", WorkerNum: 8, MaxRunningNum: 16, MaxPackageSize: 64 << 10,
 		PushTimeout: -time.Second, SoftTimeLimit: time.Second, TimeLimit: 2 * time.Second,
 		MaxTasksPerWorker: 100, MaxWorkerAge: time.Hour, MaxWorkerMemory: 1 << 30, MaxReplacing: 2,
-		StartTimeout: 20 * time.Second, DrainTimeout: time.Minute, FrameTimeout: 2 * time.Second, DrainGrace: 3 * time.Second,
-		Env: []string{"PATH", "HOME"},
+		StartTimeout: 20 * time.Second, DrainTimeout: time.Minute, FrameTimeout: 2 * time.Second,
+		DrainGrace: 3 * time.Second, Env: []string{"PATH", "HOME"},
 	}, cfg)
 }
 

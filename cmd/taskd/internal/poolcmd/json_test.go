@@ -11,7 +11,8 @@ import (
 )
 
 func TestWholeNumbersKeep64Bits(t *testing.T) {
-	v, err := decodeJSON(strings.NewReader(`{"max": 9223372036854775807, "min": -9223372036854775808, "list": [18446744073709551615, 9007199254740993], "half": 0.5}`))
+	v, err := decodeJSON(strings.NewReader(`{"max": 9223372036854775807, "min": -9223372036854775808,
+		"list": [18446744073709551615, 9007199254740993], "half": 0.5}`))
 	require.NoError(t, err)
 	assert.Equal(t, map[string]any{
 		"max": int64(math.MaxInt64), "min": int64(math.MinInt64),
@@ -20,7 +21,8 @@ func TestWholeNumbersKeep64Bits(t *testing.T) {
 
 	var out bytes.Buffer
 	require.NoError(t, encodeJSON(&out, v))
-	assert.Equal(t, `{"half":0.5,"list":[18446744073709551615,9007199254740993],"max":9223372036854775807,"min":-9223372036854775808}`+"\n", out.String())
+	assert.Equal(t, `{"half":0.5,"list":[18446744073709551615,9007199254740993],`+
+		`"max":9223372036854775807,"min":-9223372036854775808}`+"\n", out.String())
 }
 
 func TestArgumentsThatAreNotOneJSONValueAreRefused(t *testing.T) {
@@ -40,6 +42,7 @@ func TestArgumentsThatAreNotOneJSONValueAreRefused(t *testing.T) {
 
 func TestResultsThatJSONDoesNotHaveBecomeTexts(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, encodeJSON(&out, []any{math.NaN(), math.Inf(-1), []byte("hi"), map[any]any{int64(1): "<one>"}, nil}))
+	result := []any{math.NaN(), math.Inf(-1), []byte("hi"), map[any]any{int64(1): "<one>"}, nil}
+	require.NoError(t, encodeJSON(&out, result))
 	assert.Equal(t, `["NaN","-Inf","aGk=",{"1":"<one>"},null]`+"\n", out.String())
 }

@@ -44,7 +44,9 @@ Whenever the pool is still, accepted = success + fail + lost + running.`,
 			if !watch {
 				return show(cmd.OutOrStdout(), client.Status())
 			}
-			return term.Watch(cmd.OutOrStdout(), every, ctx.Done(), func(w io.Writer) error { return show(w, client.Status()) })
+			return term.Watch(cmd.OutOrStdout(), every, ctx.Done(), func(w io.Writer) error {
+				return show(w, client.Status())
+			})
 		},
 	}
 	addTargetFlags(cmd.Flags(), &cfg)

@@ -115,8 +115,9 @@ func (c *commands) restart() *cobra.Command {
 	return &cobra.Command{
 		Use:   "restart",
 		Short: "Let all workers of the database finish and exit",
-		Long: fmt.Sprintf(`Restart asks every worker of the database that runs now to take no more jobs, finish what it has,
-and exit with code %d. A service manager that starts it again then starts the new program.`, cli.ExitRestart),
+		Long: fmt.Sprintf(`Restart asks every worker of the database that runs now to take no more jobs, to finish
+what it has, and to exit with code %d. A service manager that starts it again then starts the new
+program.`, cli.ExitRestart),
 		Example: `  taskd queue restart`,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -35,8 +35,8 @@ func (c *commands) failed() *cobra.Command {
 	listing := term.Listing[queue.FailedJob]{
 		Head: "id\tjob\tqueue\ttype\tattempts\tdied\terror",
 		Row: func(f queue.FailedJob) string {
-			return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%s\t%s", f.ID, f.Row, term.Cell(f.Queue, 30), term.Cell(f.Type, 40), f.Attempts,
-				term.Stamp(f.FailedAt), term.Cell(f.Exception(), 100))
+			return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%s\t%s", f.ID, f.Row, term.Cell(f.Queue, 30),
+				term.Cell(f.Type, 40), f.Attempts, term.Stamp(f.FailedAt), term.Cell(f.Exception(), 100))
 		},
 	}
 	cmd := &cobra.Command{

@@ -98,6 +98,7 @@ func fact(out io.Writer, name, value string) {
 
 func printAttempts(out io.Writer, failed []job.AttemptError) {
 	for _, a := range failed {
-		fact(out, fmt.Sprintf("attempt %d", a.Attempt), fmt.Sprintf("%s %s: %s", term.Stamp(time.Unix(a.At, 0)), a.Reason, a.Error))
+		fact(out, fmt.Sprintf("attempt %d", a.Attempt),
+			fmt.Sprintf("%s %s: %s", term.Stamp(time.Unix(a.At, 0)), a.Reason, a.Error))
 	}
 }

@@ -20,8 +20,9 @@ func (c *commands) list() *cobra.Command {
 	listing := term.Listing[queue.JobInfo]{
 		Head: "id\tqueue\tstate\ttype\tpriority\tattempts\tdue\tworker",
 		Row: func(j queue.JobInfo) string {
-			return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%d/%s\t%s\t%s", j.ID, term.Cell(j.Queue, 30), j.State, term.Cell(j.Type, 40),
-				j.Priority, j.Attempts, tries(j.MaxAttempts), term.Stamp(j.AvailableAt), term.Cell(j.ReservedBy, 80))
+			return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%d/%s\t%s\t%s", j.ID, term.Cell(j.Queue, 30), j.State,
+				term.Cell(j.Type, 40), j.Priority, j.Attempts, tries(j.MaxAttempts), term.Stamp(j.AvailableAt),
+				term.Cell(j.ReservedBy, 80))
 		},
 	}
 	cmd := &cobra.Command{

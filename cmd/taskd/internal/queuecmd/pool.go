@@ -27,7 +27,9 @@ func newJobPool(handlers *job.Registry, processes int, lease time.Duration) *job
 	p := &jobPool{
 		// A worker process whose parent died drains. It must be gone before the lease of its job
 		// lapses.
-		cfg:    task.Config{ServerName: "taskd-queue", WorkerNum: processes, MaxRunningNum: 1, DrainTimeout: lease / 2},
+		cfg: task.Config{
+			ServerName: "taskd-queue", WorkerNum: processes, MaxRunningNum: 1, DrainTimeout: lease / 2,
+		},
 		remote: pooljob.Register(handlers),
 		types:  handlers.Types(),
 	}

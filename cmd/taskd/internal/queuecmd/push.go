@@ -71,11 +71,15 @@ cancelled or dead. Another push of the key fails with exit code 1 and names that
 	}
 	flags := cmd.Flags()
 	flags.Var((*label)(&p.queue), "queue", "the queue; QUEUE_NAME in the environment")
-	flags.Var(settings.Duration{P: &p.delay, Rule: anyDelay}, "delay", "run not before this has passed; less than 0 counts as 0")
-	flags.Var((*priority)(&p.priority), "priority", "low, normal, high or urgent, or 0 to 3: in its queue a higher one goes first")
+	flags.Var(settings.Duration{P: &p.delay, Rule: anyDelay}, "delay",
+		"run not before this has passed; less than 0 counts as 0")
+	flags.Var((*priority)(&p.priority), "priority",
+		"low, normal, high or urgent, or 0 to 3: in its queue a higher one goes first")
 	flags.Var(settings.Count{P: &p.tries, Min: 1, Max: math.MaxInt32}, "tries", "how often it runs at most")
-	flags.Var(settings.Duration{P: &p.backoff, Rule: settings.NotNegative}, "backoff", "wait after each failure (default: the worker's growing delay)")
-	flags.Var(settings.Duration{P: &p.timeout, Rule: settings.Positive}, "timeout", "time limit of each run (default: the worker's)")
+	flags.Var(settings.Duration{P: &p.backoff, Rule: settings.NotNegative}, "backoff",
+		"wait after each failure (default: the worker's growing delay)")
+	flags.Var(settings.Duration{P: &p.timeout, Rule: settings.Positive}, "timeout",
+		"time limit of each run (default: the worker's)")
 	flags.Var((*label)(&p.unique), "unique", "no other job of this type has this key at the same time")
 	flags.BoolVar(&p.json, "json", false, "print JSON")
 	return cmd
@@ -109,7 +113,9 @@ func envelope(in io.Reader, args []string) (job.Envelope, error) {
 }
 
 func (p *pushing) options(cmd *cobra.Command) []queue.PushOption {
-	options := []queue.PushOption{queue.On(p.queue), queue.Delay(p.delay), queue.Timeout(p.timeout), queue.Priority(p.priority)}
+	options := []queue.PushOption{
+		queue.On(p.queue), queue.Delay(p.delay), queue.Timeout(p.timeout), queue.Priority(p.priority),
+	}
 	if cmd.Flags().Changed("tries") {
 		options = append(options, queue.Tries(p.tries))
 	}

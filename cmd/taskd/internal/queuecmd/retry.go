@@ -101,8 +101,10 @@ func (r *replay) run(ctx context.Context, cmd *cobra.Command, q *queue.Queue) er
 		return nil
 	}
 	if class, n := dominant(classes); n > 0 && !r.yes {
-		question := fmt.Sprintf("%d of %d dead letters have the error %s, whose cause may still be there; send %d again",
-			n, letters(classes), term.Cell(class, 100), limited(letters(classes), r.filter.Limit))
+		total := letters(classes)
+		question := fmt.Sprintf(
+			"%d of %d dead letters have the error %s, whose cause may still be there; send %d again",
+			n, total, term.Cell(class, 100), limited(total, r.filter.Limit))
 		if err := confirm(ctx, cmd, question); err != nil {
 			return err
 		}

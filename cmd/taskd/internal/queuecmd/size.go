@@ -19,8 +19,9 @@ func (c *commands) size() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "size",
 		Short: "Count the jobs",
-		Long: fmt.Sprintf(`Size counts the jobs of a queue, or of all: ready ones are due, delayed ones are not yet due, reserved
-ones belong to a worker or were left by one that is gone. size is their sum, without dead letters.
+		Long: fmt.Sprintf(`Size counts the jobs of a queue, or of all: ready ones are due, delayed ones are not yet
+due, reserved ones belong to a worker or were left by one that is gone. size is their sum, without dead
+letters.
 
 It counts each state up to %d, so that a deep queue costs no more than a short one. A number with
 a + is at least that; --json has atLeast then.`, queue.MaxCount),

@@ -33,7 +33,8 @@ type work struct {
 }
 
 func workHelp(jobs string) string {
-	return fmt.Sprintf(`Work takes jobs and runs them, each at least once: a job runs again after a crash. It runs these types:
+	return fmt.Sprintf(`Work takes jobs and runs them, each at least once: a job runs again after a crash. It runs
+these types:
 
 %s
 
@@ -47,7 +48,8 @@ At the first SIGTERM or SIGINT work takes no more jobs, and running ones may fin
 not count.
 
 Exit codes: 0 drained, or --max reached, or with --once nothing left; %d some jobs did not stop in
-time: they are listed, and their leases lapse; %d "taskd queue restart" was given.`, jobs, cli.ExitLost, cli.ExitRestart)
+time: they are listed, and their leases lapse; %d "taskd queue restart" was given.`,
+		jobs, cli.ExitLost, cli.ExitRestart)
 }
 
 func (c *commands) work() *cobra.Command {
@@ -72,8 +74,10 @@ func (c *commands) work() *cobra.Command {
 	flags.Var(settings.Count{P: &w.concurrency, Min: 1, Max: 512}, "concurrency", "jobs at once")
 	flags.Var(settings.Duration{P: &w.lease, Rule: atLeast100ms}, "lease",
 		"how long a job stays reserved if its worker dies; renewed while it runs")
-	flags.Var(settings.Duration{P: &w.timeout, Rule: settings.NotNegative}, "timeout", "time limit of a job without its own; 0: none")
-	flags.Var(settings.Duration{P: &w.drain, Rule: settings.Positive}, "drain-timeout", "how long a drain waits for running jobs")
+	flags.Var(settings.Duration{P: &w.timeout, Rule: settings.NotNegative}, "timeout",
+		"time limit of a job without its own; 0: none")
+	flags.Var(settings.Duration{P: &w.drain, Rule: settings.Positive}, "drain-timeout",
+		"how long a drain waits for running jobs")
 	flags.BoolVar(&w.pool, "pool", false, "run the jobs in worker processes")
 	c.jobs.AddFlags(flags)
 	flags.BoolVar(&w.json, "json", false, "print the totals, and the log on standard error, as JSON")
@@ -110,7 +114,9 @@ func (w *work) run(cmd *cobra.Command) (err error) {
 	if w.pool {
 		pool.cfg.Logger = w.logger(cmd, slog.LevelWarn)
 		var stop func() error
-		handlers, stop, err = pool.start(first, func(path string) (func(), error) { return w.jobs.Heartbeat(path, w.lease) })
+		handlers, stop, err = pool.start(first, func(path string) (func(), error) {
+			return w.jobs.Heartbeat(path, w.lease)
+		})
 		if err != nil {
 			return err
 		}
@@ -121,7 +127,8 @@ func (w *work) run(cmd *cobra.Command) (err error) {
 
 // serve runs jobs until the first context ends, and gives running ones back when the second one
 // ends.
-func (w *work) serve(cmd *cobra.Command, first, second context.Context, db *database.DB, handlers *job.Registry) (err error) {
+func (w *work) serve(cmd *cobra.Command, first, second context.Context, db *database.DB, handlers *job.Registry) (
+	err error) {
 	var counted counter
 	worker := queue.NewWorker(db.Queue, handlers, w.options(&counted)...)
 	hurried := context.AfterFunc(second, func() { _ = worker.Shutdown(second) }) // Work returns the same error

@@ -29,7 +29,8 @@ var errNotOfQueue = errors.New("no key of the queue's own settings")
 // checkQueue checks a value of the queue's own settings. For any other key it returns
 // errNotOfQueue.
 func checkQueue(key string, value any) error {
-	if !strings.HasPrefix(key, connections) && !slices.Contains([]string{driverKey, queueKey, connectionKey, jobsKey, failedKey}, key) {
+	keys := []string{driverKey, queueKey, connectionKey, jobsKey, failedKey}
+	if !strings.HasPrefix(key, connections) && !slices.Contains(keys, key) {
 		return errNotOfQueue
 	}
 	if text, ok := value.(string); !ok || text == "" {

@@ -8,7 +8,9 @@ import (
 )
 
 func TestSizesPrintInTheLargestUnitThatDividesThem(t *testing.T) {
-	for text, want := range map[string]string{"512": "512", "2048": "2KiB", "3MiB": "3MiB", "1536KiB": "1536KiB", "1GiB": "1GiB"} {
+	for text, want := range map[string]string{
+		"512": "512", "2048": "2KiB", "3MiB": "3MiB", "1536KiB": "1536KiB", "1GiB": "1GiB",
+	} {
 		var n int
 		z := Size[int]{P: &n}
 		require.NoError(t, z.Set(text))
@@ -17,7 +19,9 @@ func TestSizesPrintInTheLargestUnitThatDividesThem(t *testing.T) {
 }
 
 func TestSizesThatOverflowAreRefused(t *testing.T) {
-	for _, text := range []string{"9223372036854775808", "8589934592GiB", "17179869184GiB", "-1", "1.5MiB", "NaN", "MiB", ""} {
+	for _, text := range []string{
+		"9223372036854775808", "8589934592GiB", "17179869184GiB", "-1", "1.5MiB", "NaN", "MiB", "",
+	} {
 		var n int
 		assert.Error(t, Size[int]{P: &n}.Set(text), text)
 	}
