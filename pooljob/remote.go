@@ -30,9 +30,9 @@ type request struct {
 	RunLock  string // path
 }
 
-// Register makes the handlers of reg a task. Call it once, before the pool starts, in the caller
-// and in the workers alike; a second call panics, as task.Register does. Handlers that reg gets
-// later run too, but Handlers does not list them.
+// Register makes the handlers of reg a task. Call it once, with all handlers of the program, before
+// the pool starts, in the caller and in the workers alike: in a package variable, for one. A second
+// call panics, as task.Register does.
 func Register(reg *job.Registry) *Remote {
 	return register(taskName, reg)
 }
