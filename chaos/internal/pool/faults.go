@@ -21,22 +21,22 @@ import (
 // faultPause is the mean time between two faults: 600 in a minute.
 const faultPause = 100 * time.Millisecond
 
-// errLater is what a fault returns that records itself when it is done.
+// errLater is the result of a fault that goes on in the background and records its own end.
 var errLater = errors.New("not done yet")
 
-// A fault is one kind of harm, done so often among weights.
+// A fault is one kind of harm. weight is its share among the weights of all.
 type fault struct {
 	name   string
 	weight int
 	do     func(context.Context) error
 }
 
-// faults does harm to the workers, and counts it.
+// faults harms the workers at random, and counts what it did.
 type faults struct {
 	*chaos
 	random *rand.Rand
 	kinds  []fault
-	later  sync.WaitGroup // what a fault started and has not finished
+	later  sync.WaitGroup // the faults that go on in the background
 
 	mu     sync.Mutex
 	done   map[string]int
@@ -55,14 +55,14 @@ func newFaults(c *chaos) *faults {
 		{"stopped and continued", 25, f.stop},
 		{"terminated", 15, func(context.Context) error { return f.signal(syscall.SIGTERM) }},
 		{"killed", 10, func(context.Context) error { return f.signal(syscall.SIGKILL) }},
-		{"told to exit", 5, f.exit},
+		{"exited by a task", 5, f.exit},
 		{"socket file removed", 5, f.unlink},
 		{"reloaded", 5, f.reload},
 	}
 	return f
 }
 
-// run does harm until ctx ends, and returns when everything that it stopped goes on.
+// run harms workers until ctx ends. It returns when every worker that it stopped goes on.
 func (f *faults) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		kind := f.choose()
@@ -99,11 +99,11 @@ func (f *faults) record(name string, err error) {
 	f.done[name]++
 }
 
-// worker picks one that accepts.
+// worker returns a random worker that accepts.
 func (f *faults) worker() (task.WorkerStatus, error) {
 	rows := slices.DeleteFunc(f.pool.Status(), func(r task.WorkerStatus) bool { return r.PID == 0 || !r.Accepting })
 	if len(rows) == 0 {
-		return task.WorkerStatus{}, errors.New("no worker accepts just now")
+		return task.WorkerStatus{}, errors.New("no worker accepts")
 	}
 	return rows[f.random.IntN(len(rows))], nil
 }
@@ -116,7 +116,7 @@ func (f *faults) signal(sig syscall.Signal) error {
 	return cli.Signal(w.PID, sig)
 }
 
-// stop stops a worker for a while.
+// stop stops a worker for up to 300 ms.
 func (f *faults) stop(context.Context) error {
 	w, err := f.worker()
 	if err != nil {
@@ -133,10 +133,10 @@ func (f *faults) stop(context.Context) error {
 	return errLater
 }
 
-// exit has a task end its process, which may be faster than the answer that it is accepted.
+// exit runs a task that ends its process. The process may end before it has answered that it accepted the task.
 func (f *faults) exit(ctx context.Context) error {
-	_, err := f.task.Async(ctx, f.pool, stressor{Do: "exit"})
-	if judge(err, accepted).lost() {
+	_, err := f.task.Async(ctx, f.pool, order{Do: "exit"})
+	if classify(err, accepted).lost() {
 		return nil
 	}
 	return err
@@ -158,7 +158,7 @@ func (f *faults) unlink(context.Context) error {
 	return err
 }
 
-// reload replaces all workers, beside the other faults.
+// reload replaces all workers while the other faults go on.
 func (f *faults) reload(ctx context.Context) error {
 	f.later.Go(func() {
 		if err := f.pool.Reload(ctx); ctx.Err() == nil {
@@ -168,7 +168,7 @@ func (f *faults) reload(ctx context.Context) error {
 	return errLater
 }
 
-// garbage sends a worker what no client would, and does not read the answer.
+// garbage sends a worker bytes that no client sends, and does not read the answer.
 func (f *faults) garbage(context.Context) error {
 	w, err := f.worker()
 	if err != nil {
@@ -178,18 +178,18 @@ func (f *faults) garbage(context.Context) error {
 	if err != nil {
 		return err
 	}
-	bytes, hold := f.rubbish()
+	bytes, hold := f.garbageBytes()
 	f.later.Go(func() {
 		defer conn.Close()
 		_ = conn.SetDeadline(time.Now().Add(2 * time.Second))
-		_, _ = conn.Write(bytes) // the worker may have closed it already
+		_, _ = conn.Write(bytes) // the worker may have closed the connection
 		cli.Pause(context.Background(), hold)
 	})
 	return nil
 }
 
-// rubbish makes one of several kinds, and how long the connection is held afterwards.
-func (f *faults) rubbish() (bytes []byte, hold time.Duration) {
+// garbageBytes returns garbage of a random kind, and how long to keep the connection open after it.
+func (f *faults) garbageBytes() (bytes []byte, hold time.Duration) {
 	frame := func(body ...byte) []byte {
 		return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
 	}
@@ -210,7 +210,7 @@ func (f *faults) rubbish() (bytes []byte, hold time.Duration) {
 		return frame(body...), 10 * time.Millisecond
 	case 5: // a frame that does not end
 		return []byte{0, 0, 1, 0, 0x96, 1}, 1500 * time.Millisecond
-	case 6: // a package of a task that is not there: [1, 2, 1, 0, "x", nil]
+	case 6: // a package for an unknown task: [1, 2, 1, 0, "x", nil]
 		return frame(0x96, 1, 2, 1, 0, 0xa1, 'x', 0xc0), 10 * time.Millisecond
 	default: // noise
 		body := make([]byte, 1+f.random.IntN(1000))
@@ -230,7 +230,7 @@ func (f *faults) report(c *chaos) {
 	for _, k := range f.kinds {
 		fmt.Fprintf(c.out, "  %-24s %4d", k.name, f.done[k.name])
 		if n := len(f.failed[k.name]); n > 0 {
-			fmt.Fprintf(c.out, "   and %d that failed, the last: %v", n, f.failed[k.name][n-1])
+			fmt.Fprintf(c.out, "   and %d that failed, the last with: %v", n, f.failed[k.name][n-1])
 		}
 		fmt.Fprintln(c.out)
 	}

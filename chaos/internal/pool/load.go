@@ -13,55 +13,55 @@ import (
 	"github.com/taskd-go/task/chaos/internal/cli"
 )
 
-// A stressor is what the task chaos takes.
-type stressor struct {
-	Markers string        // file of markers; empty: leave none
-	ID      int64         // which marker is ours
-	Do      string        // see run
-	For     time.Duration // how long
+// An order is the argument of the task chaos.
+type order struct {
+	Markers string        // path of the markers; empty: set none
+	ID      int64         // index of the task's marker
+	Do      string        // one of the words in run
+	For     time.Duration // how long to wait or spin
 	Size    int           // bytes to return
 }
 
-// A stressed worker has the markers open from its first task on.
-type stressed struct {
+// A worker runs the tasks of one worker process. It opens the markers at the first task.
+type worker struct {
 	once    sync.Once
 	markers *markers
 	err     error
 }
 
-// run leaves the task's marker and does what it is told.
-func (w *stressed) run(ctx context.Context, s stressor) ([]byte, error) {
-	if s.Markers != "" {
-		w.once.Do(func() { w.markers, w.err = openMarkers(s.Markers) })
+// run sets the task's marker and carries out the order.
+func (w *worker) run(ctx context.Context, o order) ([]byte, error) {
+	if o.Markers != "" {
+		w.once.Do(func() { w.markers, w.err = openMarkers(o.Markers) })
 		if w.err != nil {
 			return nil, w.err
 		}
-		w.markers.set(s.ID)
+		w.markers.set(o.ID)
 	}
-	switch s.Do {
+	switch o.Do {
 	case "return":
 	case "wait":
 		select {
-		case <-time.After(s.For):
+		case <-time.After(o.For):
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	case "spin":
-		for end := time.Now().Add(s.For); time.Now().Before(end); {
+		for end := time.Now().Add(o.For); time.Now().Before(end); {
 		}
 	case "fail":
-		return nil, errors.New("told to fail")
+		return nil, errors.New("failed as ordered")
 	case "panic":
-		panic("told to panic")
+		panic("panic as ordered")
 	case "exit":
 		os.Exit(3)
 	default:
-		return nil, fmt.Errorf("cannot %q", s.Do)
+		return nil, fmt.Errorf("unknown order %q", o.Do)
 	}
-	return make([]byte, s.Size), nil
+	return make([]byte, o.Size), nil
 }
 
-// A claim is what an answer says of its task.
+// A claim is what an answer says about its task.
 type claim uint8
 
 const (
@@ -75,16 +75,16 @@ func (c claim) String() string {
 	return [...]string{ran: "ran", notRun: "not run", mayHaveRun: "may have run", accepted: "accepted"}[c]
 }
 
-// A verdict is how a call was answered.
+// A verdict is the answer to a call.
 type verdict struct {
 	status task.Status // 0: success
 	claim  claim
-	late   bool // its time was up; a -7 that is not late was lost with its worker
+	late   bool // the deadline passed; a -7 that is not late was lost with its worker
 }
 
 func (v verdict) lost() bool { return v.status == task.ErrSockTimeout && !v.late }
 
-// An answer is what one call came to.
+// An answer is the verdict on one call.
 type answer struct {
 	id int64
 	verdict
@@ -113,16 +113,15 @@ func (c *caller) run(ctx context.Context) []answer {
 		v := c.call(c.next)
 		c.answers = append(c.answers, answer{c.next, v})
 		if v.status == task.ErrProcessBusy {
-			cli.Pause(ctx, time.Millisecond) // no worker is there just now
+			cli.Pause(ctx, time.Millisecond) // no worker is free
 		}
 	}
 	return c.answers
 }
 
-// call makes one call of a random kind, with a deadline of its own so that the
-// end of the storm does not cut it.
+// call makes one call of a random kind. Each call has its own deadline, so the end of the run interrupts none.
 func (c *caller) call(id int64) verdict {
-	s := stressor{Markers: c.markers.path, ID: id, Do: "return"}
+	s := order{Markers: c.markers.path, ID: id, Do: "return"}
 	timeout := 10 * time.Second
 	var options []task.CallOption
 	async := false
@@ -151,18 +150,19 @@ func (c *caller) call(id int64) verdict {
 	case n < 998:
 		options = append(options, task.WithWait(time.Second))
 	default:
-		s.Size = 3 << 20 // more than a response may have
+		s.Size = 3 << 20 // above the limit of a response
 	}
 	options = append(options, task.WithTimeout(timeout))
 	if async {
 		_, err := c.task.Async(context.Background(), c.pool, s, options...)
-		return judge(err, accepted)
+		return classify(err, accepted)
 	}
 	_, err := c.task.Sync(context.Background(), c.pool, s, options...)
-	return judge(err, ran)
+	return classify(err, ran)
 }
 
-func judge(err error, success claim) verdict {
+// classify returns the verdict that err, the result of a call, stands for.
+func classify(err error, success claim) verdict {
 	var failed *task.Error
 	if !errors.As(err, &failed) {
 		return verdict{claim: success}

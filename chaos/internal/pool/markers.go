@@ -5,11 +5,11 @@ import (
 	"syscall"
 )
 
-// maxMarkers bounds the calls of one run. The file is sparse.
+// maxMarkers is the largest number of calls in one run. The file is sparse.
 const maxMarkers = 1 << 28
 
-// markers is a mapped file with a byte per call, which its task sets when it begins: what
-// was set stays when the process is killed.
+// markers is a mapped file with one byte per call. A task sets its byte when it begins, and the byte stays
+// set when the process is killed.
 type markers struct {
 	path  string
 	bytes []byte

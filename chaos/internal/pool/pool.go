@@ -1,3 +1,4 @@
+// Package pool loads a pool with calls while its workers are killed, and checks each answer.
 package pool
 
 import (
@@ -25,23 +26,22 @@ func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pool",
 		Short: "Put a pool under stress and check its answers",
-		Long: `Chaos runs a pool of its own and loads it with mixed calls while its workers are
-killed, stopped and continued, terminated, reloaded and fed with garbage, and
-their socket files are removed. Each task leaves a marker when it begins. In the
-end chaos prints what the calls were answered, and checks:
+		Long: `Chaos starts a pool and loads it with mixed calls while its workers are killed, stopped and
+continued, terminated, reloaded and fed with garbage, and their socket files are removed. Each task
+sets a marker when it begins. At the end chaos prints the answers to the calls, and checks:
 
-  - no task whose call was answered "not run" has run, and each that "ran" has
+  - no task whose call was answered "not run" has run, and each one answered "ran" has
   - accepted = success + fail + lost, and nothing is running
-  - 1,000 calls after the faults all succeed, and every worker has some of them
+  - 1,000 calls after the faults all succeed, and every worker runs some of them
   - no process and no socket file is left
 
-It exits with 1 when anything is off. It also prints which share of the calls that
-were lost with their worker was answered "may have run" and never ran; it should be under 2 %.`,
+It exits with 1 if any check fails. It also prints what share of the calls that were lost with their
+worker were answered "may have run" and never ran; it should be under 2 %.`,
 		Example: `  go run ./chaos pool --duration 60s --workers 4 --seed 1`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.out = cmd.OutOrStdout()
-			c.task = task.Define("chaos", new(stressed).run)
+			c.task = task.Define("chaos", new(worker).run)
 			if !verbose {
 				c.cfg.Logger = slog.New(slog.DiscardHandler)
 			}
@@ -56,20 +56,20 @@ were lost with their worker was answered "may have run" and never ran; it should
 	return cmd
 }
 
-// A chaos is one run.
+// A chaos is one run of the command.
 type chaos struct {
 	out      io.Writer
 	cfg      task.Config
-	task     task.Func[stressor, []byte]
+	task     task.Func[order, []byte]
 	duration time.Duration
 	seed     uint64
 
-	pool    *task.Task
-	markers *markers
-	off     []string // what is off
+	pool     *task.Task
+	markers  *markers
+	problems []string // the checks that failed
 }
 
-// run does everything. A worker process does not come further than RunIfWorker.
+// run does everything. In a worker process, RunIfWorker does not return.
 func (c *chaos) run(ctx context.Context) (err error) {
 	task.RunIfWorker(c.cfg)
 	first, second, stop := cli.TwoSignals(ctx)
@@ -90,13 +90,13 @@ func (c *chaos) run(ctx context.Context) (err error) {
 	}
 
 	fmt.Fprintf(c.out, "%s, %s, seed %d\n", c.duration, workers(c.cfg.WorkerNum), c.seed)
-	faults, calls := c.storm(first)
+	faults, calls := c.load(first)
 	if first.Err() == nil {
 		c.checkBalance(first)
 		c.checkRecovery(first)
 	}
 	if err := c.pool.Shutdown(second); err != nil {
-		c.offf("shutdown: %v", err)
+		c.problem("shutdown: %v", err)
 	}
 	if first.Err() != nil {
 		return cli.Interrupted()
@@ -104,18 +104,18 @@ func (c *chaos) run(ctx context.Context) (err error) {
 	faults.report(c)
 	calls.report(c)
 	c.checkLeftovers()
-	if len(c.off) > 0 {
-		for _, what := range c.off {
-			fmt.Fprintf(c.out, "OFF: %s\n", what)
+	if len(c.problems) > 0 {
+		for _, what := range c.problems {
+			fmt.Fprintf(c.out, "PROBLEM: %s\n", what)
 		}
-		return fmt.Errorf("%d things are off", len(c.off))
+		return fmt.Errorf("problems found: %d", len(c.problems))
 	}
-	fmt.Fprintln(c.out, "all is well")
+	fmt.Fprintln(c.out, "all checks passed")
 	return nil
 }
 
-// storm runs the load and the faults until the time is up.
-func (c *chaos) storm(ctx context.Context) (*faults, *tally) {
+// load runs the callers and the faults until the time is up.
+func (c *chaos) load(ctx context.Context) (*faults, *tally) {
 	ctx, cancel := context.WithTimeout(ctx, c.duration)
 	defer cancel()
 	f := newFaults(c)
@@ -137,14 +137,15 @@ func workers(n int) string {
 	return fmt.Sprintf("%d workers", n)
 }
 
-func (c *chaos) offf(format string, args ...any) {
-	c.off = append(c.off, fmt.Sprintf(format, args...))
+// problem records a check that failed.
+func (c *chaos) problem(format string, args ...any) {
+	c.problems = append(c.problems, fmt.Sprintf(format, args...))
 }
 
-// stillLimit is how long the pool may take to come to rest after the last fault.
+// stillLimit is how long the pool may take to become idle after the last fault.
 const stillLimit = 60 * time.Second
 
-// checkBalance waits until every worker is back and nothing runs, and adds up.
+// checkBalance waits until every worker accepts and nothing runs, and adds up the counters.
 func (c *chaos) checkBalance(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, stillLimit)
 	defer cancel()
@@ -163,7 +164,7 @@ func (c *chaos) checkBalance(ctx context.Context) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			c.offf("the pool is not whole and still %s after the last fault", stillLimit)
+			c.problem("workers are missing or busy %s after the last fault", stillLimit)
 		}
 	}
 	var sum task.WorkerStatus
@@ -178,14 +179,14 @@ func (c *chaos) checkBalance(ctx context.Context) {
 	fmt.Fprintf(c.out, "balance: accepted %d = success %d + fail %d + lost %d, running %d, after %d restarts\n",
 		sum.Accepted, sum.Success, sum.Fail, sum.Lost, sum.Running, sum.Restarts)
 	if sum.Accepted != sum.Success+sum.Fail+sum.Lost || sum.Running != 0 {
-		c.offf("the counters do not add up")
+		c.problem("the counters do not add up")
 		for _, r := range c.pool.Status() {
 			fmt.Fprintf(c.out, "  %+v\n", r)
 		}
 	}
 }
 
-// checkRecovery makes calls that must all succeed, spread over all workers.
+// checkRecovery makes calls that must all succeed, and that every worker must share.
 func (c *chaos) checkRecovery(ctx context.Context) {
 	const calls = 1000
 	before := make(map[int]uint64)
@@ -198,7 +199,7 @@ func (c *chaos) checkRecovery(ctx context.Context) {
 	for range 4 {
 		senders.Go(func() {
 			for range calls / 4 {
-				if _, err := c.task.Sync(ctx, c.pool, stressor{Do: "return"}); err != nil {
+				if _, err := c.task.Sync(ctx, c.pool, order{Do: "return"}); err != nil {
 					mu.Lock()
 					failed = append(failed, err)
 					mu.Unlock()
@@ -209,22 +210,22 @@ func (c *chaos) checkRecovery(ctx context.Context) {
 	senders.Wait()
 	fmt.Fprintf(c.out, "afterwards: %d of %d calls succeeded\n", calls-len(failed), calls)
 	if len(failed) > 0 {
-		c.offf("%d calls failed when the faults were over, the first with: %v", len(failed), failed[0])
+		c.problem("%d calls failed after the faults had ended, the first with: %v", len(failed), failed[0])
 	}
 	for _, r := range c.pool.Status() {
 		if r.Success == before[r.Index] {
-			c.offf("worker %d had none of them", r.Index)
+			c.problem("worker %d ran none of them", r.Index)
 		}
 	}
 }
 
-// checkLeftovers looks for what a pool that has ended must not leave.
+// checkLeftovers checks that the pool left no process and no socket file.
 func (c *chaos) checkLeftovers() {
 	if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); !errors.Is(err, syscall.ECHILD) {
-		c.offf("a child process is left (wait4: pid %d, %v)", pid, err)
+		c.problem("a child process is left (wait4: pid %d, %v)", pid, err)
 	}
 	sockets, err := filepath.Glob(filepath.Join(c.cfg.TempDir, "*.sock"))
 	if err != nil || len(sockets) > 0 {
-		c.offf("socket files are left: %v %v", sockets, err)
+		c.problem("socket files are left: %v %v", sockets, err)
 	}
 }

@@ -24,10 +24,10 @@ func TestChaosEndsWell_Row28(t *testing.T) {
 	code, stdout, stderr := clitest.Run(t, 5*time.Minute, t.TempDir(), "pool", "--duration", "2s", "--workers", "2", "--seed", "7")
 	assert.Zero(t, code, stdout+stderr)
 	assert.Contains(t, stdout, "afterwards: 1000 of 1000 calls succeeded")
-	assert.Contains(t, stdout, "all is well")
+	assert.Contains(t, stdout, "all checks passed")
 }
 
-func TestAnswersAreHeldAgainstTheirMarkers(t *testing.T) {
+func TestAnswersAreComparedWithTheirMarkers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "markers")
 	m, err := newMarkers(path)
 	require.NoError(t, err)
@@ -42,8 +42,8 @@ func TestAnswersAreHeldAgainstTheirMarkers(t *testing.T) {
 	}
 
 	for name, c := range map[string]struct {
-		answer answer
-		off    bool
+		answer  answer
+		problem bool
 	}{
 		"ran, and did":                  {answer{3, verdict{0, ran, false}}, false},
 		"ran, but did not":              {answer{4, verdict{0, ran, false}}, true},
@@ -60,12 +60,12 @@ func TestAnswersAreHeldAgainstTheirMarkers(t *testing.T) {
 			calls := new(tally)
 			calls.add([]answer{c.answer})
 			calls.report(c2)
-			assert.Equal(t, c.off, len(c2.off) > 0, c2.off)
+			assert.Equal(t, c.problem, len(c2.problems) > 0, c2.problems)
 		})
 	}
 }
 
-func TestErrorsAreJudgedByTheirDelivery(t *testing.T) {
+func TestErrorsAreClassifiedByTheirDelivery(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		want verdict
@@ -77,6 +77,6 @@ func TestErrorsAreJudgedByTheirDelivery(t *testing.T) {
 		"its time was up":   {&task.Error{Status: task.ErrSockTimeout, Err: os.ErrDeadlineExceeded}, verdict{task.ErrSockTimeout, mayHaveRun, true}},
 		"its context ended": {&task.Error{Status: task.ErrSockTimeout, Err: context.DeadlineExceeded}, verdict{task.ErrSockTimeout, mayHaveRun, true}},
 	} {
-		assert.Equal(t, c.want, judge(c.err, ran), name)
+		assert.Equal(t, c.want, classify(c.err, ran), name)
 	}
 }

@@ -20,16 +20,16 @@ func (t *tally) add(answers []answer) {
 	t.answers = append(t.answers, answers...)
 }
 
-// A sum counts the calls of one verdict.
-type sum struct{ all, ran int }
+// counts are the numbers of calls with one verdict, and of those that ran.
+type counts struct{ all, ran int }
 
-// report prints the answers by verdict, and holds each against its marker. The pool has ended by
-// now, so nothing will run later.
+// report prints the answers by verdict, and compares each with its marker. Call it after the pool has ended, so that
+// nothing runs later.
 func (t *tally) report(c *chaos) {
-	sums := make(map[verdict]*sum)
+	sums := make(map[verdict]*counts)
 	for _, a := range t.answers {
 		if sums[a.verdict] == nil {
-			sums[a.verdict] = new(sum)
+			sums[a.verdict] = new(counts)
 		}
 		sums[a.verdict].all++
 		if c.markers.ran(a.id) {
@@ -40,7 +40,7 @@ func (t *tally) report(c *chaos) {
 		return cmp.Or(cmp.Compare(b.status, a.status), cmp.Compare(a.claim, b.claim), cmp.Compare(text(a), text(b)))
 	})
 	fmt.Fprintf(c.out, "calls: %d\n", len(t.answers))
-	lost, wronged := 0, 0
+	lost, neverRan := 0, 0
 	for _, v := range verdicts {
 		s := sums[v]
 		fmt.Fprintf(c.out, "  status %2d, %-26s %9d, of which %d had run\n", v.status, text(v), s.all, s.ran)
@@ -49,18 +49,18 @@ func (t *tally) report(c *chaos) {
 		}
 		switch {
 		case v.claim == notRun && s.ran > 0:
-			c.offf("%d calls with status %d were answered \"not run\", and had run", s.ran, v.status)
+			c.problem("%d calls with status %d were answered \"not run\", and had run", s.ran, v.status)
 		case v.claim == ran && s.ran < s.all:
-			c.offf("%d calls with status %d were answered as if they had run, and had not", s.all-s.ran, v.status)
+			c.problem("%d calls with status %d were answered \"ran\", and had not run", s.all-s.ran, v.status)
 		case v.claim == mayHaveRun && v.lost():
-			wronged += s.all - s.ran
+			neverRan += s.all - s.ran
 		}
 	}
-	fmt.Fprintf(c.out, "lost with their worker: %d calls, of which %d (%.1f %%) were answered \"may have run\" and never ran; aim: under 2 %%\n",
-		lost, wronged, 100*float64(wronged)/float64(max(lost, 1)))
+	fmt.Fprintf(c.out, "lost with their worker: %d calls, of which %d (%.1f %%) were answered \"may have run\" and never ran; target: under 2 %%\n",
+		lost, neverRan, 100*float64(neverRan)/float64(max(lost, 1)))
 }
 
-// text says a verdict in words.
+// text returns a verdict in words.
 func text(v verdict) string {
 	switch {
 	case v.late:
