@@ -120,14 +120,6 @@ func Executable() (string, error) {
 	return os.Executable()
 }
 
-// TempDir makes a folder with a path so short that Unix sockets in it stay under 100 bytes.
-func TempDir() (string, error) {
-	if dir, err := os.MkdirTemp("/tmp", "chaos-"); err == nil {
-		return dir, nil
-	}
-	return os.MkdirTemp("", "chaos-")
-}
-
 // OneLine returns text on one line, without control characters, cut to width characters.
 func OneLine(text string, width int) string {
 	text = strings.Map(func(r rune) rune {

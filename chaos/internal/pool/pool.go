@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/taskd-go/task"
 	"github.com/taskd-go/task/chaos/internal/cli"
+	"github.com/taskd-go/task/chaos/internal/rundir"
 )
 
 // NewCommand returns the command chaos pool.
@@ -74,10 +74,12 @@ func (c *chaos) run(ctx context.Context) (err error) {
 	task.RunIfWorker(c.cfg)
 	first, second, stop := cli.TwoSignals(ctx)
 	defer stop()
-	if c.cfg.TempDir, err = cli.TempDir(); err != nil {
+	dir, err := rundir.New()
+	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(c.cfg.TempDir)) }()
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	c.cfg.TempDir = dir.Path
 	if c.markers, err = newMarkers(filepath.Join(c.cfg.TempDir, "markers")); err != nil {
 		return err
 	}
@@ -103,7 +105,7 @@ func (c *chaos) run(ctx context.Context) (err error) {
 	}
 	faults.report(c)
 	calls.report(c)
-	c.checkLeftovers()
+	c.checkLeftovers(dir)
 	if len(c.problems) > 0 {
 		for _, what := range c.problems {
 			fmt.Fprintf(c.out, "PROBLEM: %s\n", what)
@@ -219,13 +221,17 @@ func (c *chaos) checkRecovery(ctx context.Context) {
 	}
 }
 
-// checkLeftovers checks that the pool left no process and no socket file.
-func (c *chaos) checkLeftovers() {
-	if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); !errors.Is(err, syscall.ECHILD) {
-		c.problem("a child process is left (wait4: pid %d, %v)", pid, err)
-	}
-	sockets, err := filepath.Glob(filepath.Join(c.cfg.TempDir, "*.sock"))
+// checkLeftovers checks that the pool left no process and no socket file. It closes the folder: the guard of that is a
+// process too.
+func (c *chaos) checkLeftovers(dir *rundir.Dir) {
+	sockets, err := filepath.Glob(filepath.Join(dir.Path, "*.sock"))
 	if err != nil || len(sockets) > 0 {
 		c.problem("socket files are left: %v %v", sockets, err)
+	}
+	if err := dir.Close(); err != nil {
+		c.problem("%v", err)
+	}
+	if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); !errors.Is(err, syscall.ECHILD) {
+		c.problem("a child process is left (wait4: pid %d, %v)", pid, err)
 	}
 }

@@ -23,7 +23,7 @@ type source struct {
 	wrap   func(*sql.DB) *sql.DB // wraps the connections that write; nil: none
 }
 
-// A database is an open one.
+// A database is an open connection pool with its queue.
 type database struct {
 	queue   *queue.Queue
 	sql     *sql.DB
@@ -34,7 +34,7 @@ type database struct {
 
 func (db *database) Close() error { return db.close() }
 
-// open connects, and brings the tables up to date.
+// open connects, and makes the tables.
 func (s source) open(ctx context.Context) (*database, error) {
 	db, err := s.connect(ctx)
 	if err != nil {
@@ -61,7 +61,17 @@ func (s source) connect(ctx context.Context) (*database, error) {
 	case "mysql":
 		return s.openMySQL(ctx)
 	}
-	return nil, cli.Usagef("--dsn: want sqlite:/path/file.db, postgres://… or mysql://…")
+	return nil, checkDSN(s.dsn)
+}
+
+// checkDSN refuses a DSN of an unknown kind.
+func checkDSN(dsn string) error {
+	for _, known := range []string{"sqlite:", "postgres:", "postgresql:", "mysql:"} {
+		if strings.HasPrefix(dsn, known) {
+			return nil
+		}
+	}
+	return cli.Usagef("--dsn: want sqlite:/path/file.db, postgres://… or mysql://…")
 }
 
 func (s source) openSQLite(ctx context.Context, path string) (*database, error) {
@@ -112,7 +122,7 @@ func (s source) wrapped(db *sql.DB) *sql.DB {
 	return s.wrap(db)
 }
 
-// migrate makes the tables. If two processes do so at once, one of them can fail: it tries again.
+// migrate makes the tables. If two processes do so at once, one of them can fail, so it tries again.
 func (db *database) migrate(ctx context.Context) error {
 	const tries = 5
 	for try := 1; ; try++ {

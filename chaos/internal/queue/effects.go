@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -13,17 +14,18 @@ import (
 	"github.com/taskd-go/task/job"
 )
 
-// An effect is what a run of a job leaves behind, outside of the database.
+// An effect is a line that a run of a job writes to a file outside the database.
 type effect struct {
-	At      int64         // unix nanoseconds
-	What    effectKind    //
-	Job     string        // id of the envelope
-	Attempt int           //
-	Owner   string        // the worker's name in this run
-	PID     int           // of the process that ran it
-	Failed  bool          // at its end: as it was told to
-	Alone   bool          // at its beginning: no other process ran it
-	History []pastAttempt // at its beginning: what it knew of attempts before
+	At      int64 // unix nanoseconds
+	What    effectKind
+	Job     string // id of the envelope
+	Attempt int
+	Owner   string        // the worker's name in this workload
+	PID     int           // of the process that wrote it
+	Failed  bool          // at the end: the run failed, as ordered
+	Alone   bool          // at the beginning: no other process ran the job
+	History []pastAttempt // at the beginning: the attempts that the job remembers
+	Note    string        // of an event
 }
 
 type effectKind string
@@ -31,10 +33,11 @@ type effectKind string
 const (
 	effectBegan     effectKind = "began"
 	effectEnded     effectKind = "ended"
-	effectUnsettled effectKind = "unsettled" // its worker had lost the lease, or did not learn what was stored
+	effectEvent     effectKind = "event"     // of the worker, for people who read the timeline
+	effectUnsettled effectKind = "unsettled" // the worker lost the lease, or does not know whether the end is stored
 )
 
-// A pastAttempt is a failed attempt in a job's own memory.
+// A pastAttempt is a failed attempt that a job remembers.
 type pastAttempt struct {
 	Attempt int
 	Reason  job.Reason
@@ -47,7 +50,7 @@ func past(list []job.AttemptError) (attempts []pastAttempt) {
 	return attempts
 }
 
-// effects is the file of one process. Each effect is one write, so that a kill leaves whole lines.
+// effects is the file of one process. Each effect is one write, so a kill leaves whole lines.
 type effects struct {
 	dir  string
 	once sync.Once
@@ -74,7 +77,7 @@ func (f *effects) write(e effect) error {
 	return err
 }
 
-// readEffects are those of all processes.
+// readEffects returns the effects of all processes.
 func readEffects(dir string) (all []effect, err error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*"+effectsSuffix))
 	if err != nil {
@@ -96,8 +99,15 @@ func readEffects(dir string) (all []effect, err error) {
 	return all, nil
 }
 
-// alone takes the lock of a job, which ends with the process. Not ok: another process runs that job.
-func alone(dir, jobID string) (release func(), ok bool, err error) {
+// began reports whether any run of a job has begun.
+func began(dir string) bool {
+	all, err := readEffects(dir)
+	return err == nil && slices.ContainsFunc(all, func(e effect) bool { return e.What == effectBegan })
+}
+
+// lockJob takes the lock of a job, which ends with the process. alone is false if another process holds it: that one
+// runs the job.
+func lockJob(dir, jobID string) (release func(), alone bool, err error) {
 	f, err := os.OpenFile(filepath.Join(dir, jobID+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, false, err

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"time"
 
@@ -15,27 +16,28 @@ import (
 	"github.com/taskd-go/task/chaos/internal/cli"
 )
 
-// A chaosProcess is a worker process of a plot.
-type chaosProcess struct {
-	spec  chaosWorker
+// A workerProcess is a worker process of a workload.
+type workerProcess struct {
+	spec  worker
 	cmd   *exec.Cmd
 	stdin io.Closer
 	ended chan struct{}
 }
 
-// start starts a worker of so many jobs at once that stops at a step, "" is none.
-func (p *plot) start(step string, jobs int) (*chaosProcess, error) {
-	p.mu.Lock()
-	p.started++
-	name := fmt.Sprintf("w%d", p.started)
-	p.mu.Unlock()
-	w := &chaosProcess{ended: make(chan struct{}), spec: chaosWorker{
-		Name: name, Dir: p.dir, Prefix: p.at.tables.Prefix, Meeting: p.meetingPath(), Step: step, Jobs: jobs, Lease: p.lease, Verbose: p.verbose,
+// start starts a worker with so many jobs at once. It stops at the step, unless that is "".
+func (w *workload) start(step string, jobs int) (*workerProcess, error) {
+	w.mu.Lock()
+	w.started++
+	name := fmt.Sprintf("w%d", w.started)
+	w.mu.Unlock()
+	p := &workerProcess{ended: make(chan struct{}), spec: worker{
+		Name: name, Dir: w.dir, Prefix: w.at.tables.Prefix, Gate: w.gatePath(),
+		Step: step, Jobs: jobs, Lease: w.lease, Verbose: w.verbose,
 	}}
-	if err := os.Mkdir(w.spec.poolDir(), 0o700); err != nil {
+	if err := os.Mkdir(p.spec.poolDir(), 0o700); err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(&w.spec)
+	text, err := json.Marshal(&p.spec)
 	if err != nil {
 		return nil, err
 	}
@@ -43,63 +45,64 @@ func (p *plot) start(step string, jobs int) (*chaosProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.cmd = exec.Command(self, chaosWorkerName, string(text))
-	w.cmd.Env = append(os.Environ(), dsnVariable+"="+p.at.dsn, "TMPDIR="+p.dir)
-	if p.verbose {
-		w.cmd.Stderr = os.Stderr
+	p.cmd = exec.Command(self, workerCommand, string(text))
+	p.cmd.Dir = w.dir // the guard of the run finds it there
+	p.cmd.Env = append(os.Environ(), dsnVariable+"="+w.at.dsn, "TMPDIR="+w.dir)
+	if w.verbose {
+		p.cmd.Stderr = os.Stderr
 	}
-	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C is for us
-	if w.stdin, err = w.cmd.StdinPipe(); err != nil {
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a signal from the terminal is for chaos
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	if err := w.cmd.Start(); err != nil {
+	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
 	go func() {
-		_ = w.cmd.Wait()
-		close(w.ended)
+		_ = p.cmd.Wait()
+		close(p.ended)
 	}()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.workers = append(p.workers, w)
-	return w, nil
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.workers = append(w.workers, p)
+	return p, nil
 }
 
-func (w *chaosProcess) pid() int { return w.cmd.Process.Pid }
+func (p *workerProcess) pid() int { return p.cmd.Process.Pid }
 
-// kill kills the worker, not its pool, and waits for its end.
-func (w *chaosProcess) kill() {
-	_ = w.cmd.Process.Kill() // it has ended already
-	<-w.ended
-	w.stdin.Close()
+// kill kills the worker but not its pool, and waits for its end.
+func (p *workerProcess) kill() {
+	_ = p.cmd.Process.Kill() // it may have ended
+	<-p.ended
+	p.stdin.Close()
 }
 
-// stop lets the worker drain, once it is up: before that a signal would just end it.
-func (w *chaosProcess) stop(ctx context.Context, limit time.Duration) error {
+// stop lets the worker drain. It waits until the worker's pool is ready: before that, a signal just ends the process.
+func (p *workerProcess) stop(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	for _, err := w.children(ctx); err != nil && ctx.Err() == nil; _, err = w.children(ctx) {
+	for _, err := p.children(ctx); err != nil && ctx.Err() == nil; _, err = p.children(ctx) {
 		cli.Pause(ctx, 20*time.Millisecond)
 	}
-	if err := w.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	select {
-	case <-w.ended:
+	case <-p.ended:
 	case <-ctx.Done():
-		w.kill()
-		return fmt.Errorf("worker %s did not end within %s", w.spec.Name, limit)
+		p.kill()
+		return fmt.Errorf("worker %s did not end within %s", p.spec.Name, limit)
 	}
-	w.stdin.Close()
-	if code := w.cmd.ProcessState.ExitCode(); code != cli.ExitOK {
-		return fmt.Errorf("worker %s ended with %s", w.spec.Name, w.cmd.ProcessState)
+	p.stdin.Close()
+	if code := p.cmd.ProcessState.ExitCode(); code != cli.ExitOK {
+		return fmt.Errorf("worker %s ended with %s", p.spec.Name, p.cmd.ProcessState)
 	}
 	return nil
 }
 
-// children are the processes of the worker's pool.
-func (w *chaosProcess) children(ctx context.Context) (pids []int, err error) {
-	client, err := task.Dial(ctx, w.spec.pool())
+// children returns the processes of the worker's pool.
+func (p *workerProcess) children(ctx context.Context) (pids []int, err error) {
+	client, err := task.Dial(ctx, p.spec.pool())
 	if err != nil {
 		return nil, err
 	}
@@ -110,51 +113,46 @@ func (w *chaosProcess) children(ctx context.Context) (pids []int, err error) {
 		}
 	}
 	if len(pids) == 0 {
-		return nil, errors.New("its pool has no process just now")
+		return nil, errors.New("its pool has no process")
 	}
 	return pids, nil
 }
 
-// killWorker kills a worker and notes it.
-func (p *plot) killWorker(w *chaosProcess) {
-	defer p.strikes(kill{victim: victimWorker, worker: w.spec.Name, pid: w.pid()})()
-	w.kill()
+// killWorker kills a worker and records it.
+func (w *workload) killWorker(p *workerProcess) {
+	defer w.recordKill(kill{target: targetWorker, worker: p.spec.Name, pid: p.pid()})()
+	p.kill()
 }
 
-// killChild kills a process of a worker's pool and notes it.
-func (p *plot) killChild(w *chaosProcess, pid int) error {
-	defer p.strikes(kill{victim: victimChild, worker: w.spec.Name, pid: pid})()
+// killChild kills a process of a worker's pool and records it.
+func (w *workload) killChild(p *workerProcess, pid int) error {
+	defer w.recordKill(kill{target: targetChild, worker: p.spec.Name, pid: pid})()
 	return cli.Signal(pid, syscall.SIGKILL)
 }
 
 // stopLimit is how long a worker without jobs may take to end.
-const stopLimit = 15 * time.Second
+const stopLimit = time.Minute
 
-// stopAll lets the workers that live end.
-func (p *plot) stopAll(ctx context.Context) {
-	for _, w := range p.workers {
+// stopAll stops the workers that run.
+func (w *workload) stopAll(ctx context.Context) {
+	for _, p := range w.workers {
 		select {
-		case <-w.ended:
-			w.stdin.Close()
-			if !p.killed(w.spec.Name) {
-				p.offf("worker %s ended by itself: %s", w.spec.Name, w.cmd.ProcessState)
+		case <-p.ended:
+			p.stdin.Close()
+			if !w.killed(p.spec.Name) {
+				w.problem("worker %s ended by itself: %s", p.spec.Name, p.cmd.ProcessState)
 			}
 			continue
 		default:
 		}
-		if err := w.stop(ctx, stopLimit); err != nil {
-			p.offf("%v", err)
+		if err := p.stop(ctx, stopLimit); err != nil {
+			w.problem("%v", err)
 		}
 	}
 }
 
-func (p *plot) killed(worker string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, k := range p.kills {
-		if k.victim == victimWorker && k.worker == worker {
-			return true
-		}
-	}
-	return false
+func (w *workload) killed(worker string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.kills, func(k kill) bool { return k.target == targetWorker && k.worker == worker })
 }

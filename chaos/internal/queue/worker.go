@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -22,50 +23,50 @@ import (
 	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
-// The hidden command that is a worker of chaos, and the variable with the database that it works on, which may hold a
-// password.
 const (
-	chaosWorkerName = "queue-worker"
-	dsnVariable     = "CHAOS_DSN"
+	workerCommand = "queue-worker"
+	dsnVariable   = "CHAOS_DSN" // of the worker: arguments are visible to others, and a DSN may hold a password
 )
 
 const (
-	shortLease = 2 * time.Second        // what a killed worker's jobs wait for …
-	longLease  = 5 * time.Second        // … and where a database must be back before that
-	chaosRenew = 300 * time.Millisecond // so that a renewal comes soon
-	chaosJobs  = 2                      // at once in a worker under random kills
-	chaosType  = "chaos"                // of the jobs
-	chaosHard  = 30 * time.Second       // limit of a run
+	shortLease = 2 * time.Second        // the jobs of a killed worker wait so long …
+	longLease  = 5 * time.Second        // … and longer where the database must be back before that
+	renewEvery = 300 * time.Millisecond // so that a renewal comes soon
+	pollEvery  = 50 * time.Millisecond
+	runLimit   = 30 * time.Second
+	jobType    = "chaos"
+
+	randomConcurrency = 2 // jobs at once in a worker under random kills
 )
 
-// errTold is what a job fails with that is told to.
-var errTold = errors.New("told to fail")
+// errOrdered is the error of a job that has the order to fail.
+var errOrdered = errors.New("failed as ordered")
 
-// A chaosWorker is one worker process, as its argument describes it.
-type chaosWorker struct {
-	Name    string // in this run
-	Dir     string // of the effects, and of the worker's pool under its name
+// A worker is one worker process, as its argument describes it.
+type worker struct {
+	Name    string // in its workload
+	Dir     string // for the effects; the pool is in the folder Name there
 	Prefix  string // of the tables
-	Meeting string // path of the socket
+	Gate    string // path of the gate's socket
 	Step    string // where to stop; empty: nowhere
-	Jobs    int    // at once, each in a process of its pool
+	Jobs    int    // at once, each in a process of the pool
 	Lease   time.Duration
 	Verbose bool
 
 	effects effects
-	step    chaosStep
+	step    step
 }
 
 // NewWorkerCommand returns the hidden command that runs a worker process of chaos queue.
 func NewWorkerCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:    chaosWorkerName + " JSON",
+		Use:    workerCommand + " JSON",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w := &chaosWorker{}
+			w := &worker{}
 			if err := json.Unmarshal([]byte(args[0]), w); err != nil || w.Name == "" {
-				return cli.Usagef("%s is a part of chaos queue", chaosWorkerName)
+				return cli.Usagef("%s is a part of chaos", workerCommand)
 			}
 			w.effects.dir = w.Dir
 			w.step, _ = stepNamed(w.Step)
@@ -74,25 +75,25 @@ func NewWorkerCommand() *cobra.Command {
 	}
 }
 
-// poolDir is where the worker's pool has its sockets.
-func (w *chaosWorker) poolDir() string { return filepath.Join(w.Dir, w.Name) }
+// poolDir returns the folder of the pool's sockets.
+func (w *worker) poolDir() string { return filepath.Join(w.Dir, w.Name) }
 
-func (w *chaosWorker) pool() task.Config {
+func (w *worker) pool() task.Config {
 	return task.Config{
 		ServerName: "chaos", TempDir: w.poolDir(), WorkerNum: w.Jobs, MaxRunningNum: 1, DrainTimeout: w.Lease / 2,
 		Logger: slog.New(slog.DiscardHandler),
 	}
 }
 
-// run works until SIGTERM, or until its parent is gone. Its pool's processes do not come further than RunIfWorker.
-func (w *chaosWorker) run(ctx context.Context, dsn string) error {
-	handlers, err := job.NewRegistry(job.Typed(chaosType, w.handle))
+// run works until SIGTERM, or until its parent ends. In a process of its pool, RunIfWorker does not return.
+func (w *worker) run(ctx context.Context, dsn string) error {
+	handlers, err := job.NewRegistry(job.Typed(jobType, w.handle))
 	if err != nil {
 		return err
 	}
 	remote, cfg := pooljob.Register(handlers), w.pool()
 	task.RunIfWorker(cfg)
-	go func() { // the parent holds the other end
+	go func() { // the parent holds the other end of standard input
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(cli.ExitFailed)
 	}()
@@ -109,12 +110,11 @@ func (w *chaosWorker) run(ctx context.Context, dsn string) error {
 	}
 	if err := pool.Start(first); err != nil {
 		if first.Err() != nil {
-			return nil // told to go before it was up
+			return nil // stopped before the pool was ready
 		}
 		return err
 	}
-	worker := queue.NewWorker(db.queue, remote.Handlers(pool, chaosHard), w.options(db)...)
-	err = worker.Work(first, 0)
+	err = queue.NewWorker(db.queue, remote.Handlers(pool, runLimit), w.options()...).Work(first, 0)
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Lease)
 	defer cancel()
 	if ended := pool.Shutdown(limited); err == nil {
@@ -123,52 +123,59 @@ func (w *chaosWorker) run(ctx context.Context, dsn string) error {
 	return err
 }
 
-// open connects with the tables of this run. What is written stops at the step.
-func (w *chaosWorker) open(ctx context.Context, dsn string) (*database, error) {
+// open connects to the tables of the workload, through the hook of the step.
+func (w *worker) open(ctx context.Context, dsn string) (*database, error) {
 	at := source{dsn: dsn, tables: sqlqueue.Tables{Prefix: w.Prefix}}
 	if w.step.write != noWrite {
-		hooks := newPauser(w.step, at.tables, w.meet).hooks()
+		hooks := newStepHook(w.step, at.tables, func() bool { return began(w.Dir) }, w.wait).hooks()
 		at.wrap = func(db *sql.DB) *sql.DB { return sqltest.Wrap(db, hooks) }
 	}
 	return at.connect(ctx)
 }
 
-func (w *chaosWorker) meet() (answerLost bool) {
-	return meet(w.Meeting, arrival{w.Name, os.Getpid()}) == wordLost
+// wait waits at the gate.
+func (w *worker) wait() (answerLost bool) {
+	return waitAtGate(w.Gate, arrival{w.Name, os.Getpid()}) == wordLost
 }
 
-func (w *chaosWorker) options(db *database) []queue.WorkerOption {
+func (w *worker) options() []queue.WorkerOption {
 	logger := slog.New(slog.DiscardHandler)
 	if w.Verbose {
 		logger = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("chaos", w.Name)
 	}
-	options := []queue.WorkerOption{
-		queue.Concurrency(w.Jobs), queue.Lease(w.Lease), queue.RenewEvery(chaosRenew),
+	return []queue.WorkerOption{
+		queue.Concurrency(w.Jobs), queue.Lease(w.Lease), queue.RenewEvery(renewEvery), queue.Poll(pollEvery),
 		queue.Runner(&job.Runner{Logger: logger, OnEvent: w.event}),
 	}
-	return options
 }
 
-// event notes jobs that the worker cannot answer for.
-func (w *chaosWorker) event(e job.Event) {
+// event records the worker's events. What matters are runs whose end it could not store, or does not know to be stored.
+func (w *worker) event(e job.Event) {
+	what := effectEvent
 	if e.Kind == job.EventUnsettled {
-		_ = w.effects.write(effect{What: effectUnsettled, Job: e.JobID, Attempt: e.Attempt, Owner: w.Name})
+		what = effectUnsettled
 	}
+	_ = w.effects.write(effect{
+		What: what, Job: e.JobID, Attempt: e.Attempt, Owner: w.Name,
+		Note: fmt.Sprintf("%s %s %v", e.Kind, e.Reason, e.Err),
+	})
 }
 
 // handle runs a job in a process of the pool.
-func (w *chaosWorker) handle(ctx context.Context, o chaosOrder, e job.Envelope) job.Result {
-	release, only, err := alone(w.Dir, e.JobID)
+func (w *worker) handle(ctx context.Context, o order, e job.Envelope) job.Result {
+	release, alone, err := lockJob(w.Dir, e.JobID)
 	if err != nil {
 		return job.Fail(err)
 	}
 	defer release()
-	about := effect{What: effectBegan, Job: e.JobID, Attempt: e.Attempt, Owner: w.Name, Alone: only, History: past(job.Failures(e))}
-	if err := w.effects.write(about); err != nil {
+	begin := effect{
+		What: effectBegan, Job: e.JobID, Attempt: e.Attempt, Owner: w.Name, Alone: alone, History: past(job.Failures(e)),
+	}
+	if err := w.effects.write(begin); err != nil {
 		return job.Fail(err)
 	}
 	if w.Step != "" && w.step.write == noWrite {
-		w.meet()
+		w.wait()
 	}
 	length := o.For
 	if e.Attempt > 1 && o.Later > 0 {
@@ -180,11 +187,12 @@ func (w *chaosWorker) handle(ctx context.Context, o chaosOrder, e job.Envelope) 
 		return job.Retry(ctx.Err())
 	}
 	failed := e.Attempt <= o.Fails
-	if err := w.effects.write(effect{What: effectEnded, Job: e.JobID, Attempt: e.Attempt, Owner: w.Name, Failed: failed}); err != nil {
+	end := effect{What: effectEnded, Job: e.JobID, Attempt: e.Attempt, Owner: w.Name, Failed: failed}
+	if err := w.effects.write(end); err != nil {
 		return job.Fail(err)
 	}
 	if failed {
-		return job.Retry(errTold)
+		return job.Retry(errOrdered)
 	}
 	return job.Success()
 }
