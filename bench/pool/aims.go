@@ -7,15 +7,15 @@ import (
 	"github.com/taskd-go/task/bench/internal/measure"
 )
 
-// Swoole's task workers and EasySwoole's task component are not run here. Their rate at 64 callers
-// stands as what it was in terms of net/rpc's, where all three ran on one machine: 149,000 and
-// 38,600 calls/s where net/rpc made 127,000.
+// Swoole's task workers and EasySwoole's task component do not run here. Their rates are given
+// relative to net/rpc, as measured at 64 callers on one machine: 149,000 and 38,600 calls/s, with
+// net/rpc at 127,000.
 const (
 	swoole     = 149_000.0 / 127_000
 	easySwoole = 38_600.0 / 127_000
 )
 
-// aims lists the aims; idle is what watchIdle returned.
+// aims returns the aims. idle is the result of watchIdle.
 func aims(idle float64) []measure.Aim {
 	small := func(callers int) measure.Case { return newCase(kindSync, 64, callers) }
 	over := func(other string, c measure.Case, f measure.Figure) func(measure.Results) float64 {
@@ -61,8 +61,8 @@ func scaled(f func(measure.Results) float64, by float64) func(measure.Results) f
 	return func(r measure.Results) float64 { return f(r) / by }
 }
 
-// overPeers is the pool's rate over that of the fastest peer: a contender that is neither a bare
-// echo nor in this process.
+// overPeers returns the rate of the pool relative to the fastest peer. Bare echoes and contenders
+// within this process are no peers.
 func overPeers(c measure.Case) func(measure.Results) float64 {
 	return func(r measure.Results) float64 {
 		worst := measure.NotMeasured

@@ -8,7 +8,7 @@ import (
 	"github.com/taskd-go/task/bench/internal/measure"
 )
 
-// openAnts is a pool of goroutines: what a call costs that leaves no process.
+// openAnts opens a pool of goroutines: the cost of a call that stays in the process.
 func openAnts([]string) (session, error) {
 	pool, err := ants.NewPool(workers * poolConfig.MaxRunningNum)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 const (
 	kindSync      measure.Kind = "sync"      // the payload there and back
 	kindAsync     measure.Kind = "async"     // the payload there, an acceptance back
-	kindSyncMany  measure.Kind = "syncmany"  // batchSize of the first in one call
-	kindAsyncMany measure.Kind = "asyncmany" // batchSize of the second in one call
+	kindSyncMany  measure.Kind = "syncmany"  // batchSize sync calls in one
+	kindAsyncMany measure.Kind = "asyncmany" // batchSize async calls in one
 )
 
 const batchSize = 100
@@ -49,15 +49,15 @@ func quickCases() []measure.Case {
 	}
 }
 
-// A plan is what a run measures.
+// A plan says what to measure.
 type plan struct {
 	cases  []measure.Case
 	rounds int
 	turn   time.Duration // of one contender in one round
 }
 
-// run gives every contender its turn in each round, starting with another one each time.
-func (p plan) run(field sessions, progress io.Writer) (measure.Results, error) {
+// run gives each contender a turn in each round. Each round starts with another contender.
+func (p plan) run(selected sessions, progress io.Writer) (measure.Results, error) {
 	res := measure.Results{}
 	for n, c := range p.cases {
 		fmt.Fprintf(progress, "%d/%d %s\n", n+1, len(p.cases), c)
@@ -66,8 +66,8 @@ func (p plan) run(field sessions, progress io.Writer) (measure.Results, error) {
 			payload[i] = byte(i)
 		}
 		for round := range p.rounds {
-			for i := range field {
-				r := field[(i+round)%len(field)]
+			for i := range selected {
+				r := selected[(i+round)%len(selected)]
 				s, ok, err := measure.Turn(r.caller, c, payload, p.turn)
 				if err != nil {
 					return res, fmt.Errorf("%s: %s: %w", c, r.name, err)

@@ -15,8 +15,8 @@ import (
 	"github.com/taskd-go/task/bench/internal/measure"
 )
 
-// chart draws the rates of the small calls, a group of bars for each contender. What needs no other
-// process is left out: beside it the rest could not be told apart.
+// chart draws the rates of the small calls, a group of bars for each contender. It omits ants,
+// whose bars would dwarf the others.
 func chart(file string, r measure.Results) error {
 	cases := []measure.Case{newCase(kindSync, 64, 1), newCase(kindSync, 64, 8), newCase(kindSync, 64, 64)}
 	colors := []color.Color{

@@ -7,7 +7,8 @@ import (
 	"github.com/taskd-go/task/sharedstate"
 )
 
-// chooseTime is the time of choosing among workers of unlike loads, in nanoseconds.
+// chooseTime returns how long it takes to choose among workers with different loads, in
+// nanoseconds.
 func chooseTime(workers int) float64 {
 	table, err := sharedstate.Create(workers, 128)
 	if err != nil {

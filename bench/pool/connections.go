@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// connections are clients of one contender. Caller i uses number i % limit, so callers share them
-// when they are more than limit; they are opened when they are first used, to the sockets in turn.
+// connections are the clients of one contender. Caller i uses client i % limit, so more callers
+// than limit share clients. A client is opened at its first use. Clients go to the sockets in turn.
 type connections[T io.Closer] struct {
 	sockets []string
 	limit   int

@@ -11,22 +11,22 @@ import (
 
 const (
 	workers    = 2  // processes of each contender
-	maxCallers = 64 // of any case
+	maxCallers = 64 // most callers of any case
 )
 
 // A contender is one way to have a call answered by another process.
 type contender struct {
 	name string
-	// serve answers in a process of the contender's own, until that is ended. Nil: it has none, or
-	// starts them by itself.
+	// serve answers calls in a separate process until that ends. It is nil if the contender has no
+	// processes or starts them itself.
 	serve func() error
-	// own: open starts the processes, and gets no sockets.
+	// own is true if open starts the processes and takes no sockets.
 	own bool
-	// open connects to the sockets, one for each process that serves.
+	// open connects to the sockets of the serving processes.
 	open func(sockets []string) (session, error)
 }
 
-// A session is a contender that is ready for calls.
+// A session makes the calls of an open contender.
 type session struct {
 	caller measure.Calls
 	close  func() error
@@ -40,7 +40,7 @@ const (
 	nameAnts   = "ants (goroutines, same process)"
 )
 
-// contenders lists them in the order of the report.
+// contenders returns all contenders in the order of the report.
 func contenders() []contender {
 	return []contender{
 		{name: nameOurs, own: true, open: openPool},
@@ -56,7 +56,7 @@ func contenders() []contender {
 	}
 }
 
-// A running contender has its processes.
+// A running contender is open, with its processes.
 type running struct {
 	name string
 	session
@@ -65,10 +65,10 @@ type running struct {
 
 type sessions []running
 
-// open starts every contender. Those that are open when one fails are returned, to be closed.
-func open(field []contender) (sessions, error) {
+// open starts all contenders. If one fails, it returns the others, which the caller must close.
+func open(selected []contender) (sessions, error) {
 	var all sessions
-	for _, c := range field {
+	for _, c := range selected {
 		r, err := c.start()
 		all = append(all, r)
 		if err != nil {
@@ -110,10 +110,11 @@ func (s sessions) close() error {
 	return errors.Join(errs...)
 }
 
-// errWrongEcho is the answer of a contender that did not send the payload back.
+// errWrongEcho is the error of an answer that is not the payload.
 var errWrongEcho = errors.New("the answer is not the payload")
 
-// same compares as little as shows a mistake: comparing all would measure memory.
+// same compares only the length, the first and the last byte: comparing all would measure the
+// memory's speed.
 func same(got, payload []byte) error {
 	if len(got) != len(payload) {
 		return errWrongEcho
@@ -124,7 +125,7 @@ func same(got, payload []byte) error {
 	return nil
 }
 
-// serve serves the contender of the name.
+// serve serves the contender with the name.
 func serve(name string) error {
 	for _, c := range contenders() {
 		if c.name == name {
@@ -134,7 +135,7 @@ func serve(name string) error {
 	return fmt.Errorf("there is no contender %q", name)
 }
 
-// onListener is the serve of a contender that is given its listener.
+// onListener returns a serve function that passes this process's listener to serve.
 func onListener(serve func(net.Listener) error) func() error {
 	return func() error {
 		l, err := process.Listener()
@@ -145,7 +146,7 @@ func onListener(serve func(net.Listener) error) func() error {
 	}
 }
 
-// accept hands every connection of l to serve, each in a goroutine.
+// accept calls serve for each connection of l, in a new goroutine.
 func accept(l net.Listener, serve func(net.Conn)) error {
 	for {
 		c, err := l.Accept()

@@ -14,7 +14,7 @@ import (
 	"github.com/taskd-go/task/bench/internal/measure"
 )
 
-// drpcProto is protobuf as drpc's generated code has it.
+// drpcProto encodes protobuf as drpc's generated code does.
 type drpcProto struct{}
 
 // Marshal encodes a protobuf message.
@@ -54,7 +54,7 @@ func serveDRPC(l net.Listener) error {
 	return drpcserver.New(mux).Serve(context.Background(), l)
 }
 
-// openDRPC gives each caller a connection: drpc has one call at a time on each.
+// openDRPC gives each caller a connection, because drpc allows one call at a time on each.
 func openDRPC(sockets []string) (session, error) {
 	conns := newConnections(sockets, maxCallers, func(c net.Conn) *drpcconn.Conn { return drpcconn.New(c) })
 	return session{

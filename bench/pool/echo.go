@@ -9,15 +9,15 @@ import (
 	"github.com/taskd-go/task/bench/internal/measure"
 )
 
-// The bare echoes' frame: the length of the body and the caller's number, four bytes each.
-// acceptOnly in the number asks for an answer without a body.
+// A frame of the bare echoes begins with the length of the body and the number of the caller, four
+// bytes each. The bit acceptOnly in the number asks for an answer without a body.
 const (
 	headSize   = 8
 	acceptOnly = 1 << 31
 )
 
-// readBuffer takes the frame of a small call in one read; what is larger is read straight into its
-// place.
+// readBuffer is the size of the read buffer. A small call needs one read. Larger ones are read
+// without the buffer.
 const readBuffer = 4 << 10
 
 func putHead(b []byte, size int, id uint32) {
@@ -25,8 +25,8 @@ func putHead(b []byte, size int, id uint32) {
 	binary.BigEndian.PutUint32(b[4:], id)
 }
 
-// readFrame returns the frame's number and its body, which is in buf or, when that is too small, in
-// a new and larger one.
+// readFrame returns the number and the body of the next frame. The body is in buf, or in a new
+// buffer if buf is too small.
 func readFrame(r io.Reader, buf []byte) (id uint32, body []byte, err error) {
 	head := buf[:headSize]
 	if _, err := io.ReadFull(r, head); err != nil {
@@ -42,8 +42,8 @@ func readFrame(r io.Reader, buf []byte) (id uint32, body []byte, err error) {
 	return id, body, err
 }
 
-// serveEcho answers each frame where it was read. Frames that came in one read are answered in one
-// write.
+// serveEcho answers frames in the goroutine that reads them. It answers frames that arrived in one
+// read with one write.
 func serveEcho(l net.Listener) error {
 	return accept(l, func(c net.Conn) {
 		defer c.Close()
@@ -77,7 +77,7 @@ func appendFrame(out []byte, id uint32, body []byte) []byte {
 	return append(append(out, head[:]...), body...)
 }
 
-// openEcho gives each caller a connection of its own, which it writes and reads itself.
+// openEcho gives each caller a connection, which the caller writes and reads itself.
 func openEcho(sockets []string) (session, error) {
 	conns := newConnections(sockets, maxCallers, func(c net.Conn) net.Conn { return c })
 	return session{

@@ -20,13 +20,13 @@ const (
 	pluginName = "echo"
 )
 
-// echoPlugin is the plugin in both of go-plugin's forms.
+// echoPlugin is the plugin in both forms of go-plugin.
 type echoPlugin struct{}
 
 // Server serves the net/rpc form.
 func (echoPlugin) Server(*plugin.MuxBroker) (any, error) { return RPC{}, nil }
 
-// Client hands out the client of the net/rpc form.
+// Client returns the client of the net/rpc form.
 func (echoPlugin) Client(_ *plugin.MuxBroker, c *rpc.Client) (any, error) { return c, nil }
 
 // GRPCServer serves the gRPC form.
@@ -35,7 +35,7 @@ func (echoPlugin) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
 	return nil
 }
 
-// GRPCClient hands out the client of the gRPC form.
+// GRPCClient returns the client of the gRPC form.
 func (echoPlugin) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, c *grpc.ClientConn) (any, error) {
 	return c, nil
 }
@@ -68,13 +68,13 @@ func openPluginRPC([]string) (session, error) {
 
 func openPluginGRPC([]string) (session, error) { return openPlugin(namePluginGRPC, grpcCall) }
 
-// A plugged process is a plugin and what ends it with this program.
+// A plugged process runs a plugin. Closing end ends it, as the end of this program does.
 type plugged struct {
 	*plugin.Client
 	end io.Closer
 }
 
-// openPlugin starts the processes. T is the client of the form that the named contender serves.
+// openPlugin starts the processes. T is the client type of the form that the contender serves.
 func openPlugin[T any](contender string, call func(T, measure.Case, []byte) func() error) (session, error) {
 	var processes []plugged
 	var clients []T
@@ -109,7 +109,7 @@ func startPlugin(contender string) (plugged, any, error) {
 		return plugged{}, nil, err
 	}
 	defer cmd.ExtraFiles[0].Close()
-	cmd.Stderr = nil // go-plugin takes it
+	cmd.Stderr = nil // go-plugin reads it
 	p := plugged{end: end, Client: plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  pluginHandshake(),
 		Plugins:          pluginSet(),

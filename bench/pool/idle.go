@@ -7,12 +7,12 @@ import (
 	"github.com/taskd-go/task/bench/internal/measure"
 )
 
-// idleLimit is in milliseconds of processor time a second: what the runtimes of three idle
-// processes do by themselves is below it, a timer that polls is not.
+// idleLimit is the limit for an idle pool, in milliseconds of processor time a second. The runtimes
+// of three idle processes stay below it. A timer that polls does not.
 const idleLimit = 3.0
 
-// watchIdle returns the milliseconds of processor time that a pool, workers and parent, takes in a
-// second without calls, after one with.
+// watchIdle returns the processor time that parent and workers of a pool take in a second without
+// calls, in milliseconds.
 func watchIdle() (float64, error) {
 	pool, err := openPool(nil)
 	if err != nil {
@@ -23,7 +23,7 @@ func watchIdle() (float64, error) {
 		100*time.Millisecond); err != nil {
 		return measure.NotMeasured, errors.Join(err, pool.close())
 	}
-	time.Sleep(500 * time.Millisecond) // what the calls have left behind is over by then
+	time.Sleep(500 * time.Millisecond) // until the work after the calls is done
 	used := measure.ProcessorTime(func() { time.Sleep(time.Second) })
 	return used * 1000, pool.close()
 }

@@ -1,5 +1,5 @@
-// Command pool runs the pool and other ways to have a call answered by another process, in turn and
-// in the same run, and prints what they reach.
+// Command pool compares the pool with other ways to call another process. All take turns in one
+// run. It prints a table for each case, and the aims.
 package main
 
 import (
@@ -15,9 +15,9 @@ import (
 	"github.com/taskd-go/task/bench/internal/process"
 )
 
-// heapSize is what the calling process keeps besides its calls, in bytes, as a program does that
-// has something to do: the garbage collector of one that keeps nothing runs every few calls with
-// large payloads, and is measured instead of them.
+// heapSize is how much memory the calling process keeps besides its calls, in bytes, as a real
+// program does. Without it the garbage collector would run every few large calls, and dominate the
+// figures.
 const heapSize = 32 << 20
 
 type settings struct {
@@ -53,7 +53,7 @@ func (s settings) run() (err error) {
 	if err != nil {
 		return err
 	}
-	sessions, err := open(s.field())
+	sessions, err := open(s.selected())
 	defer func() { err = errors.Join(err, sessions.close()) }()
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (s settings) run() (err error) {
 	return nil
 }
 
-// plan is what the flags ask to be measured.
+// plan returns the plan that the flags ask for.
 func (s settings) plan() (plan, error) {
 	p := plan{rounds: s.Rounds, turn: s.Turn}
 	candidates := allCases()
@@ -90,14 +90,14 @@ func (s settings) plan() (plan, error) {
 	return p, nil
 }
 
-// field is the contenders that the flags ask for. The bare echo is always there: it is what the
-// others are compared with.
-func (s settings) field() []contender {
-	var field []contender
+// selected returns the contenders that the flags ask for, and always the bare echo, with which the
+// others are compared.
+func (s settings) selected() []contender {
+	var selected []contender
 	for _, c := range contenders() {
 		if c.name == nameEcho || s.Contenders.MatchString(c.name) {
-			field = append(field, c)
+			selected = append(selected, c)
 		}
 	}
-	return field
+	return selected
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/taskd-go/task/bench/internal/measure"
 )
 
-// A coalescer writes the frames of several goroutines together. The first that comes writes for
-// those that come while it does, and yields once before each write for those that are about to.
+// A coalescer writes the frames of several goroutines together. The first goroutine also writes the
+// frames that others add meanwhile. It yields once before each write, so that they can.
 type coalescer struct {
 	conn    net.Conn
-	waiting atomic.Int32 // calls whose answer is not written or read yet
+	waiting atomic.Int32 // calls without an answer
 	mu      sync.Mutex
 	out     []byte
 	spare   []byte
@@ -51,7 +51,7 @@ func (w *coalescer) send(id uint32, body []byte) error {
 	return nil
 }
 
-// serveMux runs each task in a goroutine, so that none holds up the others of its connection.
+// serveMux runs each task in a goroutine, so that it does not delay others on its connection.
 func serveMux(l net.Listener) error {
 	return accept(l, func(c net.Conn) {
 		defer c.Close()
@@ -70,7 +70,7 @@ func serveMux(l net.Listener) error {
 				if id&acceptOnly != 0 {
 					body = nil
 				}
-				// The reader finds a broken connection, too.
+				// The reader notices a broken connection, too.
 				_ = w.send(id, body)
 				w.waiting.Add(-1)
 				buffers.Put(buf)
@@ -79,13 +79,13 @@ func serveMux(l net.Listener) error {
 	})
 }
 
-// A muxClient is one connection that all its callers share.
+// A muxClient is a connection that its callers share.
 type muxClient struct {
 	coalescer
 	answers [maxCallers]answer
 }
 
-// An answer is where a caller waits for its own.
+// An answer is where one caller waits.
 type answer struct {
 	body []byte
 	done chan error
@@ -134,7 +134,7 @@ func (m *muxClient) call(id uint32, payload, want []byte) error {
 	return same(a.body, want)
 }
 
-// read hands out the answers until the connection ends.
+// read distributes the answers until the connection ends.
 func (m *muxClient) read() {
 	r := bufio.NewReaderSize(m.conn, 16*readBuffer)
 	buf := make([]byte, readBuffer)

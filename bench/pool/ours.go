@@ -9,13 +9,13 @@ import (
 	"github.com/taskd-go/task/bench/internal/measure"
 )
 
-// poolConfig has room for all tasks of the batches. The rest are defaults.
+// poolConfig has enough slots for the batches. Other settings are defaults.
 var poolConfig = task.Config{WorkerNum: workers, MaxRunningNum: 256, ServerName: "bench"}
 
-// patience is how long a call may wait for a slot where there may be none.
-const patience = 10 * time.Second
+// slotWait is how long a call may wait for a slot.
+const slotWait = 10 * time.Second
 
-// Echo is the task: it returns its payload.
+// Echo is a task that returns its payload.
 type Echo struct{ Data []byte }
 
 // Run returns the payload.
@@ -57,7 +57,7 @@ func poolCall(pool *task.Task, c measure.Case, payload []byte) func() error {
 		}
 	case kindAsync:
 		return func() error {
-			_, err := pool.Async(ctx, Echo{payload}, task.WithWait(patience))
+			_, err := pool.Async(ctx, Echo{payload}, task.WithWait(slotWait))
 			return err
 		}
 	}
@@ -70,7 +70,7 @@ func poolCall(pool *task.Task, c measure.Case, payload []byte) func() error {
 		for i := range rs {
 			rs[i] = Echo{payload}
 		}
-		for _, o := range many(ctx, rs, task.WithWait(patience)) {
+		for _, o := range many(ctx, rs, task.WithWait(slotWait)) {
 			err := o.Err
 			if c.Kind == kindSyncMany {
 				err = checkResult(o.Result, err, payload)

@@ -6,15 +6,15 @@ import (
 	"github.com/taskd-go/task/bench/internal/measure"
 )
 
-// The service of the peers that carry protobuf messages. Its messages are the ready-made
-// BytesValue, so that nothing has to be generated.
+// The service of the contenders that carry protobuf. Its messages are BytesValue, so that no code
+// must be generated.
 const (
 	protoService = "bench.Echo"
 	methodEcho   = "Echo"
 	methodAccept = "Accept"
 )
 
-// protoAnswer is what the service answers.
+// protoAnswer returns the answer of the service.
 func protoAnswer(method string, in *wrapperspb.BytesValue) *wrapperspb.BytesValue {
 	if method == methodAccept {
 		return &wrapperspb.BytesValue{}
@@ -22,7 +22,7 @@ func protoAnswer(method string, in *wrapperspb.BytesValue) *wrapperspb.BytesValu
 	return in
 }
 
-// protoCall makes a call of the service by way of invoke.
+// protoCall returns a call of the service that uses invoke, or nil if the service has no such call.
 func protoCall(c measure.Case, payload []byte, invoke func(method string, in,
 	out *wrapperspb.BytesValue) error) func() error {
 	method, want := methodEcho, payload

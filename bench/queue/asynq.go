@@ -10,17 +10,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-func openAsynq(_ context.Context, place string) (queueSession, error) {
+func openAsynq(_ context.Context, place string) (session, error) {
 	opts, err := redis.ParseURL(place)
 	if err != nil {
-		return queueSession{}, err
+		return session{}, err
 	}
 	opts.DB = redisDB
 	db := redis.NewClient(opts)
 	client := asynq.NewClientFromRedisClient(db)
-	return queueSession{
+	return session{
 		push: func(ctx context.Context, n int) error {
-			body, err := json.Marshal(queueJob{n, note})
+			body, err := json.Marshal(benchJob{n, note})
 			if err != nil {
 				return err
 			}
@@ -35,14 +35,14 @@ func openAsynq(_ context.Context, place string) (queueSession, error) {
 	}, nil
 }
 
-// asynqWork ends with the last handler; its task is marked as done behind that.
+// asynqWork stops the clock in the last handler, before asynq marks that task as done.
 func asynqWork(ctx context.Context, db *redis.Client, n int, began func()) (time.Time, error) {
 	ended := make(chan time.Time, 1)
 	var seen atomic.Int64
 	server := asynq.NewServerFromRedisClient(db, asynq.Config{Concurrency: 100, LogLevel: asynq.FatalLevel})
 	err := server.Start(asynq.HandlerFunc(func(_ context.Context, t *asynq.Task) error {
 		began()
-		var j queueJob
+		var j benchJob
 		if err := json.Unmarshal(t.Payload(), &j); err != nil {
 			return err
 		}

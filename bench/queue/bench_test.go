@@ -31,19 +31,19 @@ func TestEveryQueueIsMeasured(t *testing.T) {
 	places, err := openStores(t.Context(), io.Discard)
 	t.Cleanup(func() { assert.NoError(t, places.close(context.Background())) })
 	require.NoError(t, err)
-	field, err := places.openQueues(t.Context(), regexp.MustCompile(""))
-	t.Cleanup(func() { assert.NoError(t, field.close()) })
+	selected, err := places.openQueues(t.Context(), regexp.MustCompile(""))
+	t.Cleanup(func() { assert.NoError(t, selected.close()) })
 	require.NoError(t, err)
-	p := queuePlan{only: regexp.MustCompile(""), rounds: 1, turn: 20 * time.Millisecond, share: 0.01, pickUps: 1}
-	r, err := p.run(t.Context(), field, io.Discard)
+	p := plan{only: regexp.MustCompile(""), rounds: 1, turn: 20 * time.Millisecond, share: 0.01, pickUps: 1}
+	r, err := p.run(t.Context(), selected, io.Discard)
 	require.NoError(t, err)
-	for _, q := range field {
+	for _, q := range selected {
 		assert.Positive(t, r.Median(q.name, pushCase, measure.Rate), q.name)
 		assert.Positive(t, r.Median(q.name, workCase, measure.Rate), q.name)
 		assert.Positive(t, r.Median(q.name, pickUpCase, measure.P95), q.name)
 	}
 	var text bytes.Buffer
-	reportQueues(&text, p, places, r)
+	report(&text, p, places, r)
 	assert.Contains(t, text.String(), "| this queue, SQLite |")
 	assert.NotContains(t, text.String(), "not measured: SQLite")
 }

@@ -8,38 +8,39 @@ import (
 	"time"
 )
 
-// queueBatch is how many jobs one push of a batch has.
-const queueBatch = 1000
+// batchSize is the number of jobs in one push of a batch.
+const batchSize = 1000
 
-// note makes a job's payload about 64 bytes.
+// note makes the payload of a job about 64 bytes long.
 const note = "the letter that was asked for, and 20 more"
 
-// A queueJob is what every queue carries. It does nothing.
-type queueJob struct {
+// A benchJob is the job in all queues. It does nothing.
+type benchJob struct {
 	N    int    `json:"n"`
 	Note string `json:"note"`
 }
 
-// A queueContender is a queue of jobs in one store.
-type queueContender struct {
+// A contender is a queue of jobs in one store.
+type contender struct {
 	name  string
 	store store
-	// setting says what is not default.
+	// setting describes the settings that are not defaults.
 	setting string
-	// jobs are so many as it works off in about a second.
+	// jobs is how many jobs the queue works in about a second.
 	jobs int
-	// open opens the queue at a place that the store has made. Several processes may.
-	open func(ctx context.Context, place string) (queueSession, error)
+	// open opens the queue at a place that the store has made. Several processes may open one
+	// place.
+	open func(ctx context.Context, place string) (session, error)
 }
 
-// A queueSession is a queue that is open.
-type queueSession struct {
+// A session is an open queue.
+type session struct {
 	push     func(ctx context.Context, n int) error
-	pushMany func(ctx context.Context, from, n int) error // nil: it has none
-	// work works n jobs off, or until ctx ends if n is 0, and returns when the last one was done,
-	// as far as the queue tells. Each job calls began.
+	pushMany func(ctx context.Context, from, n int) error // nil: the queue has no batches
+	// work works n jobs, or, if n is 0, jobs until ctx ends. It returns when the last job was done,
+	// as far as the queue reports that. Each job calls began.
 	work func(ctx context.Context, n int, began func()) (end time.Time, err error)
-	// clear removes all jobs, finished ones too.
+	// clear removes all jobs, including finished ones.
 	clear func(ctx context.Context) error
 	close func() error
 }
@@ -55,52 +56,52 @@ const (
 	nameAsynq         = "asynq, Redis"
 )
 
-// queueContenders lists them in the order of the report.
-func queueContenders() []queueContender {
-	return []queueContender{
+// contenders returns all contenders in the order of the report.
+func contenders() []contender {
+	return []contender{
 		{nameQueueSQLite, storeSQLite, "100 at once", 20_000, openQueueSQLite},
-		{nameRiverSQLite, storeSQLite, "100 at once, fetches 2 ms apart, polls every 20 ms", 2_000, openRiverSQLite},
+		{nameRiverSQLite, storeSQLite, "100 at once, fetch 2 ms, poll 20 ms", 2_000, openRiverSQLite},
 		{nameGoqite, storeSQLite, "100 at once", 5_000, openGoqite},
 		{nameQueuePostgres, storePostgres, "500 at once", 20_000, openQueuePostgres},
-		{nameRiverBest, storePostgres, "2,000 at once, fetches 2 ms apart, polls every 20 ms", 20_000, openRiverBest},
+		{nameRiverBest, storePostgres, "2,000 at once, fetch 2 ms, poll 20 ms", 20_000, openRiverBest},
 		{nameRiverDefault, storePostgres, "100 at once", 1_000, openRiverDefault},
 		{nameQueueMariaDB, storeMariaDB, "100 at once", 5_000, openQueueMariaDB},
 		{nameAsynq, storeRedis, "100 at once", 5_000, openAsynq},
 	}
 }
 
-// A runningQueue is a contender in this run.
-type runningQueue struct {
-	queueContender
+// A running contender is open at its place.
+type running struct {
+	contender
 	place string
-	queueSession
+	session
 }
 
-type runningQueues []*runningQueue
+type runningQueues []*running
 
-// openQueues opens those whose store answers. Those that are open when one fails are returned, to
-// be closed.
-func (s *stores) openQueues(ctx context.Context, only *regexp.Regexp) (field runningQueues, err error) {
-	for _, c := range queueContenders() {
+// openQueues opens the contenders whose store answers. If one fails, it returns the others, which
+// the caller must close.
+func (s *stores) openQueues(ctx context.Context, only *regexp.Regexp) (selected runningQueues, err error) {
+	for _, c := range contenders() {
 		if !only.MatchString(c.name) || !s.answers(c.store) {
 			continue
 		}
-		q := &runningQueue{queueContender: c}
+		q := &running{contender: c}
 		if q.place, err = s.make(ctx, c.store); err == nil {
-			q.queueSession, err = c.open(ctx, q.place)
+			q.session, err = c.open(ctx, q.place)
 		}
 		if err != nil {
-			return field, fmt.Errorf("%s: %w", c.name, err)
+			return selected, fmt.Errorf("%s: %w", c.name, err)
 		}
-		field = append(field, q)
+		selected = append(selected, q)
 	}
-	return field, nil
+	return selected, nil
 }
 
-func (field runningQueues) close() error {
+func (selected runningQueues) close() error {
 	var errs []error
-	for _, q := range field {
-		errs = append(errs, q.queueSession.close())
+	for _, q := range selected {
+		errs = append(errs, q.session.close())
 	}
 	return errors.Join(errs...)
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
-// openSQLiteFile opens a file with the pragmas that this queue sets, and with one connection, as
-// River and goqite ask for.
+// openSQLiteFile opens a file with the same pragmas as this project's queue, and with one
+// connection, as River and goqite require.
 func openSQLiteFile(place string) (*sql.DB, error) {
 	const pragmas = "?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_txlock=immediate"
 	db, err := sql.Open("sqlite", "file:"+place+pragmas)
@@ -29,18 +29,18 @@ func openSQLiteFile(place string) (*sql.DB, error) {
 	return db, err
 }
 
-func openGoqite(ctx context.Context, place string) (queueSession, error) {
+func openGoqite(ctx context.Context, place string) (session, error) {
 	db, err := openSQLiteFile(place)
 	if err != nil {
-		return queueSession{}, err
+		return session{}, err
 	}
 	if err := goqiteTable(ctx, db); err != nil {
-		return queueSession{}, err
+		return session{}, err
 	}
 	q := goqite.New(goqite.NewOpts{DB: db, Name: "default"})
-	return queueSession{
+	return session{
 		push: func(ctx context.Context, n int) error {
-			body, err := json.Marshal(queueJob{n, note})
+			body, err := json.Marshal(benchJob{n, note})
 			if err != nil {
 				return err
 			}
@@ -55,7 +55,7 @@ func openGoqite(ctx context.Context, place string) (queueSession, error) {
 	}, nil
 }
 
-// goqiteTable makes goqite's table from the file beside its source, where it says to take it from.
+// goqiteTable creates goqite's table from the schema file in its source, as goqite documents.
 func goqiteTable(ctx context.Context, db *sql.DB) error {
 	var n int
 	err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM sqlite_master WHERE name = 'goqite'").Scan(&n)
@@ -71,7 +71,7 @@ func goqiteTable(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-// goqiteWork ends with the last handler; its message is deleted behind that.
+// goqiteWork stops the clock in the last handler, before goqite deletes that message.
 func goqiteWork(ctx context.Context, q *goqite.Queue, n int, began func()) (end time.Time) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -79,7 +79,7 @@ func goqiteWork(ctx context.Context, q *goqite.Queue, n int, began func()) (end 
 	var seen atomic.Int64
 	r.Register("nothing", func(_ context.Context, body []byte) error {
 		began()
-		var j queueJob
+		var j benchJob
 		if err := json.Unmarshal(body, &j); err != nil {
 			return err
 		}

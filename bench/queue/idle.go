@@ -12,17 +12,17 @@ import (
 	"github.com/taskd-go/task/bench/internal/process"
 )
 
-// An idleWorker is another process that works a queue.
+// An idleWorker is a worker in another process.
 type idleWorker struct {
-	q      *runningQueue
+	q      *running
 	cmd    *exec.Cmd
 	end    io.Closer
 	stamps io.ReadCloser
 	pushed int
 }
 
-// startIdle returns when the worker has had a job.
-func startIdle(ctx context.Context, q *runningQueue) (*idleWorker, error) {
+// startIdle starts a worker, and returns when it has worked one job.
+func startIdle(ctx context.Context, q *running) (*idleWorker, error) {
 	cmd, end, err := process.Command(q.name)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func startIdle(ctx context.Context, q *runningQueue) (*idleWorker, error) {
 	return w, nil
 }
 
-// job is the time from a push to the begin of its job. Both read the machine's wall clock.
+// job returns the time from a push to the start of its job, on the wall clock.
 func (w *idleWorker) job(ctx context.Context) (time.Duration, error) {
 	begin := time.Now()
 	w.pushed++
@@ -59,22 +59,22 @@ func (w *idleWorker) job(ctx context.Context) (time.Duration, error) {
 }
 
 func writeStamp(w io.Writer, t time.Time) {
-	// Who cannot write has lost the program that reads, and ends with it.
+	// If this fails, the reading program has ended, and this process ends with it.
 	_, _ = w.Write(binary.LittleEndian.AppendUint64(nil, uint64(t.UnixNano())))
 }
 
 func (w *idleWorker) stop() {
 	w.end.Close()
-	_ = w.cmd.Wait() // how it ends is of no interest
+	_ = w.cmd.Wait() // the exit status does not matter
 }
 
-// envPlace is where a copy of this program finds the queue whose worker it is.
+// envPlace is the environment variable with the place of the queue, for copies of this program.
 const envPlace = "BENCH_QUEUE"
 
-// serve is the worker of an idle queue: it writes the time of each job's begin to standard output.
+// serve works the named queue. It writes the start time of each job to standard output.
 func serve(name string) error {
 	ctx := context.Background()
-	for _, c := range queueContenders() {
+	for _, c := range contenders() {
 		if c.name != name {
 			continue
 		}

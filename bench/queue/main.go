@@ -1,5 +1,5 @@
-// Command queue runs the durable queue and its peers, in turn and in the same run, and prints what
-// they reach.
+// Command queue compares the durable queue with its peers. All take turns in one run. It prints a
+// table and the aims.
 package main
 
 import (
@@ -35,24 +35,24 @@ func run(f measure.Flags, w, progress io.Writer) (err error) {
 	if f.Rounds < 1 || f.Turn <= 0 {
 		return fmt.Errorf("nothing to measure: %d rounds of %v", f.Rounds, f.Turn)
 	}
-	p := queuePlan{only: f.Cases, rounds: f.Rounds, turn: f.Turn, share: 1, pickUps: 20}
+	p := plan{only: f.Cases, rounds: f.Rounds, turn: f.Turn, share: 1, pickUps: 20}
 	if f.Quick {
-		p = queuePlan{only: f.Cases, rounds: 3, turn: 100 * time.Millisecond, share: 0.2, pickUps: 4}
+		p = plan{only: f.Cases, rounds: 3, turn: 100 * time.Millisecond, share: 0.2, pickUps: 4}
 	}
 	places, err := openStores(ctx, progress)
 	defer func() { err = errors.Join(err, places.close(ctx)) }()
 	if err != nil {
 		return err
 	}
-	field, err := places.openQueues(ctx, f.Contenders)
-	defer func() { err = errors.Join(err, field.close()) }()
+	selected, err := places.openQueues(ctx, f.Contenders)
+	defer func() { err = errors.Join(err, selected.close()) }()
 	if err != nil {
 		return err
 	}
-	results, err := p.run(ctx, field, progress)
+	results, err := p.run(ctx, selected, progress)
 	if err != nil {
 		return err
 	}
-	reportQueues(w, p, places, results)
+	report(w, p, places, results)
 	return nil
 }

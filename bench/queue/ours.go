@@ -15,66 +15,67 @@ import (
 	"github.com/taskd-go/task/queue/sqlqueue/sqlite"
 )
 
-func (queueJob) JobType() string              { return "nothing" }
-func (queueJob) Handle(context.Context) error { return nil }
+func (benchJob) JobType() string              { return "nothing" }
+func (benchJob) Handle(context.Context) error { return nil }
 
-func openQueueSQLite(ctx context.Context, place string) (queueSession, error) {
+func openQueueSQLite(ctx context.Context, place string) (session, error) {
 	db, err := sqlite.Open(ctx, place, sqlite.Normal)
 	if err != nil {
-		return queueSession{}, err
+		return session{}, err
 	}
 	store, err := db.Store()
 	if err != nil {
-		return queueSession{}, err
+		return session{}, err
 	}
 	return sessionOf(ctx, queue.New(store), db.Write, sqlqueue.SQLite, 100, db.Close)
 }
 
-func openQueuePostgres(ctx context.Context, place string) (queueSession, error) {
+func openQueuePostgres(ctx context.Context, place string) (session, error) {
 	db, err := postgres.Open(ctx, place)
 	if err != nil {
-		return queueSession{}, err
+		return session{}, err
 	}
 	store, err := db.Store(sqlqueue.Tables{})
 	if err != nil {
-		return queueSession{}, err
+		return session{}, err
 	}
 	return sessionOf(ctx, queue.New(store), db.SQL, sqlqueue.PostgreSQL, 500, db.Close)
 }
 
-func openQueueMariaDB(ctx context.Context, place string) (queueSession, error) {
+func openQueueMariaDB(ctx context.Context, place string) (session, error) {
 	db, err := mysql.Open(ctx, place)
 	if err != nil {
-		return queueSession{}, err
+		return session{}, err
 	}
 	store, err := mysql.Store(db)
 	if err != nil {
-		return queueSession{}, err
+		return session{}, err
 	}
 	return sessionOf(ctx, queue.New(store), db, sqlqueue.MySQL, 100, db.Close)
 }
 
-// sessionOf makes the tables and is the queue in them. An idle queue has a worker at its defaults.
+// sessionOf creates the tables and returns the queue in them. The worker of an idle queue has its
+// defaults.
 func sessionOf(ctx context.Context, q *queue.Queue, db *sql.DB, d sqlqueue.Dialect, atOnce int,
-	close func() error) (queueSession, error) {
+	close func() error) (session, error) {
 	if _, err := migrate.Up(ctx, db, d, sqlqueue.Tables{}); err != nil {
-		return queueSession{}, err
+		return session{}, err
 	}
-	return queueSession{
+	return session{
 		push: func(ctx context.Context, n int) error {
-			_, err := q.Push(ctx, queueJob{n, note})
+			_, err := q.Push(ctx, benchJob{n, note})
 			return err
 		},
 		pushMany: func(ctx context.Context, from, n int) error {
 			js := make([]queue.Job, n)
 			for i := range js {
-				js[i] = queueJob{from + i, note}
+				js[i] = benchJob{from + i, note}
 			}
 			_, err := q.PushMany(ctx, js)
 			return err
 		},
 		work: func(ctx context.Context, n int, began func()) (time.Time, error) {
-			reg, err := job.NewRegistry(job.Typed("nothing", func(context.Context, queueJob, job.Envelope) job.Result {
+			reg, err := job.NewRegistry(job.Typed("nothing", func(context.Context, benchJob, job.Envelope) job.Result {
 				began()
 				return job.Success()
 			}))
@@ -93,7 +94,7 @@ func sessionOf(ctx context.Context, q *queue.Queue, db *sql.DB, d sqlqueue.Diale
 	}, nil
 }
 
-// empty leaves no dead rows of the turn before behind, where that is a matter.
+// empty removes all rows of the table, without dead rows where the database has such.
 func empty(ctx context.Context, db *sql.DB, d sqlqueue.Dialect, table string) error {
 	statement := "TRUNCATE TABLE " + table
 	if d == sqlqueue.SQLite {

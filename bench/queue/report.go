@@ -8,15 +8,15 @@ import (
 	"github.com/taskd-go/task/bench/internal/measure"
 )
 
-// reportQueues writes the table, what stands behind it, and the aims as Markdown.
-func reportQueues(w io.Writer, p queuePlan, s *stores, r measure.Results) {
-	fmt.Fprintf(w, "%s, %s/%s, GOMAXPROCS %d. Medians of %d rounds, which alternate; "+
+// report writes the table, the durability of the stores and the aims as Markdown.
+func report(w io.Writer, p plan, s *stores, r measure.Results) {
+	fmt.Fprintf(w, "%s, %s/%s, GOMAXPROCS %d. Medians of %d rounds, which alternate;\n"+
 		"± is half the distance of the quartiles. Batches of %d.\n\n",
-		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), p.rounds, queueBatch)
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), p.rounds, batchSize)
 	fmt.Fprintln(w, "| | setting | push/s, 1 caller | push/s, 8 callers | push/s in batches | "+
 		"worked/s | ± | pick-up p50 ms | p95 ms |")
 	fmt.Fprintln(w, "|---|---|--:|--:|--:|--:|--:|--:|--:|")
-	for _, c := range queueContenders() {
+	for _, c := range contenders() {
 		if !r.Has(c.name) {
 			continue
 		}
@@ -36,12 +36,12 @@ func reportQueues(w io.Writer, p queuePlan, s *stores, r measure.Results) {
 		}
 	}
 	fmt.Fprintf(w, "\n## Aims\n\n")
-	for _, a := range queueAims() {
+	for _, a := range aims() {
 		fmt.Fprintln(w, a.Line(r))
 	}
 }
 
-func queueAims() []measure.Aim {
+func aims() []measure.Aim {
 	worked := func(other, name string) func(measure.Results) float64 {
 		return func(r measure.Results) float64 { return r.Ratio(name, other, workCase, measure.Rate) }
 	}
@@ -58,8 +58,7 @@ func queueAims() []measure.Aim {
 			func(r measure.Results) float64 { return r.Median(nameQueueMariaDB, workCase, measure.Rate) }),
 		measure.AtMost("SQLite: pick-up p95 under 10 ms", "%.1f ms", 10, pickUp(nameQueueSQLite)),
 		measure.AtMost("PostgreSQL: pick-up p95 under 10 ms", "%.1f ms", 10, pickUp(nameQueuePostgres)),
-		// Nothing of the server can be waited for: what is left are the worker's looks, at most 300
-		// ms apart.
+		// MariaDB cannot notify a worker, which therefore polls at intervals of at most 300 ms.
 		measure.AtMost("MariaDB: pick-up p95 within the time between two looks, 300 ms", "%.1f ms", 310,
 			pickUp(nameQueueMariaDB)),
 	}

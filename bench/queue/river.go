@@ -16,21 +16,21 @@ import (
 	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
-func (queueJob) Kind() string { return "nothing" }
+func (benchJob) Kind() string { return "nothing" }
 
 type riverWorker struct {
-	river.WorkerDefaults[queueJob]
+	river.WorkerDefaults[benchJob]
 	began func()
 }
 
-func (w *riverWorker) Work(context.Context, *river.Job[queueJob]) error {
+func (w *riverWorker) Work(context.Context, *river.Job[benchJob]) error {
 	w.began()
 	return nil
 }
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// riverBest is what River's own benchmark sets.
+// riverBest has the settings of River's own benchmark.
 var riverBest = river.Config{
 	FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 20 * time.Millisecond,
 	Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2000}},
@@ -38,23 +38,23 @@ var riverBest = river.Config{
 
 var riverDefault = river.Config{Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 100}}}
 
-func openRiverBest(ctx context.Context, place string) (queueSession, error) {
+func openRiverBest(ctx context.Context, place string) (session, error) {
 	return openRiverPostgres(ctx, place, riverBest)
 }
 
-func openRiverDefault(ctx context.Context, place string) (queueSession, error) {
+func openRiverDefault(ctx context.Context, place string) (session, error) {
 	return openRiverPostgres(ctx, place, riverDefault)
 }
 
-func openRiverPostgres(ctx context.Context, place string, setting river.Config) (queueSession, error) {
+func openRiverPostgres(ctx context.Context, place string, setting river.Config) (session, error) {
 	config, err := pgxpool.ParseConfig(place)
 	if err != nil {
-		return queueSession{}, err
+		return session{}, err
 	}
-	config.MaxConns = 16 // as this queue's
+	config.MaxConns = 16 // as many as this project's queue has
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
-		return queueSession{}, err
+		return session{}, err
 	}
 	s, err := openRiver(ctx, riverpgxv5.New(pool), setting)
 	s.clear = func(ctx context.Context) error {
@@ -65,10 +65,10 @@ func openRiverPostgres(ctx context.Context, place string, setting river.Config) 
 	return s, err
 }
 
-func openRiverSQLite(ctx context.Context, place string) (queueSession, error) {
+func openRiverSQLite(ctx context.Context, place string) (session, error) {
 	db, err := openSQLiteFile(place)
 	if err != nil {
-		return queueSession{}, err
+		return session{}, err
 	}
 	setting := riverBest
 	setting.Queues = riverDefault.Queues
@@ -79,27 +79,27 @@ func openRiverSQLite(ctx context.Context, place string) (queueSession, error) {
 }
 
 func openRiver[TTx any](ctx context.Context, driver riverdriver.Driver[TTx],
-	setting river.Config) (queueSession, error) {
+	setting river.Config) (session, error) {
 	migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: quiet})
 	if err != nil {
-		return queueSession{}, err
+		return session{}, err
 	}
 	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
-		return queueSession{}, err
+		return session{}, err
 	}
 	client, err := river.NewClient(driver, &river.Config{Logger: quiet})
 	if err != nil {
-		return queueSession{}, err
+		return session{}, err
 	}
-	return queueSession{
+	return session{
 		push: func(ctx context.Context, n int) error {
-			_, err := client.Insert(ctx, queueJob{n, note}, nil)
+			_, err := client.Insert(ctx, benchJob{n, note}, nil)
 			return err
 		},
 		pushMany: func(ctx context.Context, from, n int) error {
 			params := make([]river.InsertManyParams, n)
 			for i := range params {
-				params[i].Args = queueJob{from + i, note}
+				params[i].Args = benchJob{from + i, note}
 			}
 			_, err := client.InsertManyFast(ctx, params)
 			return err
@@ -110,8 +110,8 @@ func openRiver[TTx any](ctx context.Context, driver riverdriver.Driver[TTx],
 	}, nil
 }
 
-// riverWork counts the events of completed jobs, as River's own benchmark does: they come when that
-// is stored.
+// riverWork counts the events of completed jobs, as River's own benchmark does. River sends them
+// when it has stored the completion.
 func riverWork[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], setting river.Config, n int,
 	began func()) (end time.Time, err error) {
 	workers := river.NewWorkers()

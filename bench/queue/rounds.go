@@ -13,41 +13,41 @@ import (
 	"github.com/taskd-go/task/bench/internal/measure"
 )
 
-// The kinds of cases of queues.
+// The kinds of cases.
 const (
 	kindPush     measure.Kind = "push"     // jobs, one by one
 	kindPushMany measure.Kind = "pushmany" // jobs in batches of queueBatch
-	kindWork     measure.Kind = "work"     // jobs that wait, with one worker
-	kindPickUp   measure.Kind = "pickup"   // a job for an idle worker of another process
+	kindWork     measure.Kind = "work"     // waiting jobs, for one worker
+	kindPickUp   measure.Kind = "pickup"   // a job for an idle worker in another process
 )
 
 var (
 	pushCase     = measure.Case{Kind: kindPush, Size: 64, Callers: 1}
 	push8Case    = measure.Case{Kind: kindPush, Size: 64, Callers: 8}
-	pushManyCase = measure.Case{Kind: kindPushMany, Size: 64, Callers: 1, Batch: queueBatch}
+	pushManyCase = measure.Case{Kind: kindPushMany, Size: 64, Callers: 1, Batch: batchSize}
 	workCase     = measure.Case{Kind: kindWork, Size: 64, Callers: 1}
 	pickUpCase   = measure.Case{Kind: kindPickUp, Size: 64, Callers: 1}
 )
 
-// A queuePlan is what a run measures.
-type queuePlan struct {
-	only    *regexp.Regexp // names of cases
+// A plan says what to measure.
+type plan struct {
+	only    *regexp.Regexp // which cases, by name
 	rounds  int
 	turn    time.Duration // of pushing
-	share   float64       // of a contender's jobs that a turn of work has
-	pickUps int           // in a round
+	share   float64       // part of a contender's jobs in one turn of work
+	pickUps int           // in each round
 }
 
-// patienceWithQueues is how long a job of a turn may take.
-const patienceWithQueues = 2 * time.Minute
+// workTimeout is the limit for one turn of work.
+const workTimeout = 2 * time.Minute
 
-// run gives every queue its turn in each round, starting with another one each time.
-func (p queuePlan) run(ctx context.Context, field runningQueues, progress io.Writer) (measure.Results, error) {
+// run gives each queue a turn in each round. Each round starts with another queue.
+func (p plan) run(ctx context.Context, selected runningQueues, progress io.Writer) (measure.Results, error) {
 	res := measure.Results{}
 	for round := range p.rounds {
 		fmt.Fprintf(progress, "round %d of %d: push, work\n", round+1, p.rounds)
-		for i := range field {
-			q := field[(i+round)%len(field)]
+		for i := range selected {
+			q := selected[(i+round)%len(selected)]
 			for _, c := range []measure.Case{pushCase, push8Case, pushManyCase, workCase} {
 				if !p.only.MatchString(c.String()) {
 					continue
@@ -65,11 +65,11 @@ func (p queuePlan) run(ctx context.Context, field runningQueues, progress io.Wri
 	if !p.only.MatchString(pickUpCase.String()) {
 		return res, nil
 	}
-	return res, p.pickUp(ctx, field, progress, res)
+	return res, p.pickUp(ctx, selected, progress, res)
 }
 
-// measure is a turn; not ok: the queue has no such push.
-func (p queuePlan) measure(ctx context.Context, q *runningQueue, c measure.Case) (measure.Sample, bool, error) {
+// measure is one turn. ok is false if the queue has no batches.
+func (p plan) measure(ctx context.Context, q *running, c measure.Case) (measure.Sample, bool, error) {
 	if c == workCase {
 		s, err := p.work(ctx, q)
 		return s, true, err
@@ -77,8 +77,8 @@ func (p queuePlan) measure(ctx context.Context, q *runningQueue, c measure.Case)
 	return p.push(ctx, q, c)
 }
 
-// push is a turn of pushing.
-func (p queuePlan) push(ctx context.Context, q *runningQueue, c measure.Case) (measure.Sample, bool, error) {
+// push is one turn of pushes.
+func (p plan) push(ctx context.Context, q *running, c measure.Case) (measure.Sample, bool, error) {
 	if err := q.clear(ctx); err != nil {
 		return measure.Sample{}, false, err
 	}
@@ -88,16 +88,16 @@ func (p queuePlan) push(ctx context.Context, q *runningQueue, c measure.Case) (m
 		case c.Kind == kindPush:
 			return func() error { return q.push(ctx, int(n.Add(1))) }, nil
 		case q.pushMany != nil:
-			return func() error { return q.pushMany(ctx, int(n.Add(queueBatch)), queueBatch) }, nil
+			return func() error { return q.pushMany(ctx, int(n.Add(batchSize)), batchSize) }, nil
 		}
 		return nil, nil
 	}
 	return measure.Turn(calls, c, nil, p.turn)
 }
 
-// work is a turn of working off, from the first job's begin to the last one's end.
-func (p queuePlan) work(ctx context.Context, q *runningQueue) (measure.Sample, error) {
-	ctx, cancel := context.WithTimeout(ctx, patienceWithQueues)
+// work is one turn of work, from the start of the first job to the end of the last.
+func (p plan) work(ctx context.Context, q *running) (measure.Sample, error) {
+	ctx, cancel := context.WithTimeout(ctx, workTimeout)
 	defer cancel()
 	n := max(int(float64(q.jobs)*p.share), 1)
 	if err := q.clear(ctx); err != nil {
@@ -115,11 +115,11 @@ func (p queuePlan) work(ctx context.Context, q *runningQueue) (measure.Sample, e
 	return measure.Sample{Rate: float64(n) / end.Sub(begin).Seconds()}, err
 }
 
-// fill pushes n jobs, the quickest way that there is.
-func (q *runningQueue) fill(ctx context.Context, n int) error {
+// fill pushes n jobs, in batches if possible.
+func (q *running) fill(ctx context.Context, n int) error {
 	if q.pushMany != nil {
-		for from := 0; from < n; from += queueBatch {
-			if err := q.pushMany(ctx, from, min(queueBatch, n-from)); err != nil {
+		for from := 0; from < n; from += batchSize {
+			if err := q.pushMany(ctx, from, min(batchSize, n-from)); err != nil {
 				return err
 			}
 		}
@@ -133,11 +133,10 @@ func (q *runningQueue) fill(ctx context.Context, n int) error {
 	return nil
 }
 
-// pickUp measures idle queues: each has its worker in another process, and is left alone between
-// two jobs.
-func (p queuePlan) pickUp(ctx context.Context, field runningQueues, progress io.Writer, res measure.Results) error {
-	workers := make([]*idleWorker, len(field))
-	for i, q := range field {
+// pickUp measures idle queues. Each has its worker in another process, and gets one job at a time.
+func (p plan) pickUp(ctx context.Context, selected runningQueues, progress io.Writer, res measure.Results) error {
+	workers := make([]*idleWorker, len(selected))
+	for i, q := range selected {
 		if err := q.clear(ctx); err != nil {
 			return fmt.Errorf("%s: %w", q.name, err)
 		}
@@ -150,19 +149,19 @@ func (p queuePlan) pickUp(ctx context.Context, field runningQueues, progress io.
 	}
 	for round := range p.rounds {
 		fmt.Fprintf(progress, "round %d of %d: pick-up\n", round+1, p.rounds)
-		took := make([][]float64, len(field))
+		took := make([][]float64, len(selected))
 		for n := range p.pickUps {
-			time.Sleep(400*time.Millisecond + rand.N(100*time.Millisecond)) // until all are idle, and in step with no poll
-			for i := range field {
-				at := (i + n) % len(field)
+			time.Sleep(400*time.Millisecond + rand.N(100*time.Millisecond)) // idle again, and at random against polls
+			for i := range selected {
+				at := (i + n) % len(selected)
 				d, err := workers[at].job(ctx)
 				if err != nil {
-					return fmt.Errorf("%s: %s: %w", pickUpCase, field[at].name, err)
+					return fmt.Errorf("%s: %s: %w", pickUpCase, selected[at].name, err)
 				}
 				took[at] = append(took[at], float64(d.Microseconds()))
 			}
 		}
-		for i, q := range field {
+		for i, q := range selected {
 			res.Add(q.name, pickUpCase, measure.Sample{P50: measure.Quantile(took[i], 0.5),
 				P95: measure.Quantile(took[i], 0.95)})
 		}

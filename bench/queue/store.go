@@ -18,7 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A store is where queues keep their jobs.
+// A store is a database in which queues keep their jobs.
 type store string
 
 const (
@@ -28,11 +28,11 @@ const (
 	storeRedis    store = "Redis"
 )
 
-// redisDB is the database of the Redis server that is used, if it is empty: asynq's keys cannot be
-// told apart.
+// redisDB is the database of the Redis server to use. It must be empty, because asynq's keys cannot
+// be told from others.
 const redisDB = 15
 
-// stores are those that answer, with a new place for each queue.
+// stores are the stores that answer. They make a new place for each queue.
 type stores struct {
 	dir        string
 	postgres   *sql.DB
@@ -42,7 +42,7 @@ type stores struct {
 	made       []func(ctx context.Context) error
 }
 
-// openStores connects to the servers and says which do not answer.
+// openStores connects to the servers, and reports on progress those that do not answer.
 func openStores(ctx context.Context, progress io.Writer) (*stores, error) {
 	s := &stores{durability: map[store]string{
 		storeSQLite: "WAL, synchronous=NORMAL: survives the process; a power failure may undo the last commits",
@@ -132,7 +132,7 @@ func firstWord(text string) string {
 	return word
 }
 
-// make is a place for one queue: a file, an empty database's address.
+// make returns a new place for one queue: a file, or the address of an empty database.
 func (s *stores) make(ctx context.Context, of store) (place string, err error) {
 	name := "bench_" + strings.ToLower(rand.Text()[:12])
 	drop := func(db *sql.DB, statement string) {
@@ -171,7 +171,7 @@ func (s *stores) make(ctx context.Context, of store) (place string, err error) {
 	return filepath.Join(s.dir, name+".db"), nil
 }
 
-// close removes all that was made.
+// close removes all places.
 func (s *stores) close(ctx context.Context) error {
 	var errs []error
 	for _, remove := range s.made {

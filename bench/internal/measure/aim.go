@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// An Aim is a bound for one figure.
+// An Aim is a limit for one figure.
 type Aim struct {
 	words  string
 	format string // of the figure
@@ -14,17 +14,17 @@ type Aim struct {
 	most   float64
 }
 
-// AtLeast returns the aim that a figure is least or more.
+// AtLeast returns the aim that f is at least least.
 func AtLeast(words, format string, least float64, f func(Results) float64) Aim {
 	return Aim{words, format, f, least, math.Inf(1)}
 }
 
-// AtMost returns the aim that a figure is most or less.
+// AtMost returns the aim that f is at most most.
 func AtMost(words, format string, most float64, f func(Results) float64) Aim {
 	return Aim{words, format, f, math.Inf(-1), most}
 }
 
-// Line is the report's line about a: whether it was reached, and the figure.
+// Line returns a's line for the report: whether a was reached, and the figure.
 func (a Aim) Line(r Results) string {
 	x := a.figure(r)
 	switch {

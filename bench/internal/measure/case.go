@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// A Kind is what one call asks for.
+// A Kind is a kind of call.
 type Kind string
 
-// A Case is one thing to measure.
+// A Case is one measurement.
 type Case struct {
 	Kind    Kind
-	Size    int // bytes of payload of each task
-	Callers int // that call at the same time, each one call after the other
-	Batch   int // tasks in one call; 0 means 1
+	Size    int // bytes of payload in each task
+	Callers int // concurrent callers; each makes one call after another
+	Batch   int // tasks in one call; 0: one
 }
 
-// String returns the kind, the size and the number of callers: what -case matches.
+// String returns kind, size and callers, such as sync/64B/8. The flag -case matches it.
 func (c Case) String() string {
 	return fmt.Sprintf("%s/%s/%d", c.Kind, strings.ReplaceAll(BytesText(c.Size), " ", ""), c.Callers)
 }
 
-// Tasks returns how many tasks one call carries.
+// Tasks returns the number of tasks in one call.
 func (c Case) Tasks() int { return max(c.Batch, 1) }

@@ -1,2 +1,2 @@
-// Package measure gives contenders their turns, in rounds, and says what they reached.
+// Package measure times contenders in turns and rounds, and computes the figures of a report.
 package measure

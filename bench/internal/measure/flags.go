@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Flags are the settings that both benchmarks have.
+// Flags are the flags that both benchmarks have.
 type Flags struct {
 	Rounds     int
 	Turn       time.Duration // of one contender in one round
@@ -19,8 +19,8 @@ type Flags struct {
 	CPUProfile string
 }
 
-// ParseFlags defines the flags beside those that the program has defined, and reads the command
-// line.
+// ParseFlags defines the flags and parses the command line, with the flags that the program has
+// defined before.
 func ParseFlags() Flags {
 	var f Flags
 	seconds := 0.5

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// ProcessorTime is what this process and its children use while f runs; not measured where the
-// kernel does not tell. Only those that f keeps busy matter: processes of other contenders sleep.
+// ProcessorTime returns the processor time of this process and its children while f runs, or
+// NotMeasured if the kernel does not report it. Processes of other contenders sleep meanwhile.
 func ProcessorTime(f func()) (seconds float64) {
 	before, err := childrenTime()
 	if err != nil {
@@ -32,12 +32,12 @@ func ProcessorTime(f func()) (seconds float64) {
 func ownTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic("getrusage of the process itself: " + err.Error()) // it has no way to fail
+		panic("getrusage of the process itself: " + err.Error()) // cannot fail
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// childrenTime asks the scheduler, whose count is finer than that of the processes' own times.
+// childrenTime reads the scheduler's statistics, which are finer than the times of the processes.
 func childrenTime() (time.Duration, error) {
 	files, err := filepath.Glob("/proc/self/task/*/children")
 	if err != nil || len(files) == 0 {

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// NotMeasured stands for a figure that there is none of.
+// NotMeasured stands for a missing figure.
 var NotMeasured = math.NaN()
 
-// Measured reports whether x is a figure.
+// Measured reports whether x is not NotMeasured.
 func Measured(x float64) bool { return !math.IsNaN(x) }
 
-// A Figure picks one number of a sample.
+// A Figure returns one number of a sample.
 type Figure func(Sample) float64
 
 // The figures of a sample.
@@ -22,22 +22,22 @@ func P99(s Sample) float64    { return s.P99 }
 func CPU(s Sample) float64    { return s.CPU }
 func Allocs(s Sample) float64 { return s.Allocs }
 
-// A key names the samples of one contender and case.
+// A key identifies the samples of one contender and case.
 type key struct {
 	contender string
 	benchCase Case
 }
 
-// Results has the samples of each contender and case, by round.
+// Results are the samples of each contender and case, by round.
 type Results map[key][]Sample
 
-// Add appends the sample of the next round.
+// Add appends s as the sample of the next round.
 func (r Results) Add(contender string, c Case, s Sample) {
 	k := key{contender, c}
 	r[k] = append(r[k], s)
 }
 
-// Has reports whether anything of the contender was measured.
+// Has reports whether any case of the contender was measured.
 func (r Results) Has(contender string) bool {
 	for k := range r {
 		if k.contender == contender {
@@ -50,19 +50,19 @@ func (r Results) Has(contender string) bool {
 // HasCase reports whether the case of the contender was measured.
 func (r Results) HasCase(contender string, c Case) bool { return len(r[key{contender, c}]) > 0 }
 
-// Median returns the median of the rounds' figures.
+// Median returns the median of a figure over the rounds.
 func (r Results) Median(contender string, c Case, f Figure) float64 {
 	return Quantile(r.figures(contender, c, f), 0.5)
 }
 
-// Spread is half the distance of the quartiles, as a part of the median.
+// Spread returns half the distance of the quartiles, relative to the median.
 func (r Results) Spread(contender string, c Case, f Figure) float64 {
 	xs := r.figures(contender, c, f)
 	return (Quantile(xs, 0.75) - Quantile(xs, 0.25)) / 2 / Quantile(xs, 0.5)
 }
 
-// Ratio is the median of the ratios within each round, so that what the machine did in the meantime
-// counts for both alike.
+// Ratio returns the median of the ratios within each round, so that changes of the machine's speed
+// affect both sides.
 func (r Results) Ratio(contender, other string, c Case, f Figure) float64 {
 	a, b := r.figures(contender, c, f), r.figures(other, c, f)
 	if len(a) != len(b) {
@@ -83,7 +83,7 @@ func (r Results) figures(contender string, c Case, f Figure) []float64 {
 	return xs
 }
 
-// Quantile returns the quantile q of xs, between two values where it falls between them.
+// Quantile returns the quantile q of xs. It interpolates between values.
 func Quantile(xs []float64, q float64) float64 {
 	if len(xs) == 0 {
 		return NotMeasured

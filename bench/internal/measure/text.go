@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Show formats x, or returns a dash if it was not measured.
+// Show formats x, or returns a dash for NotMeasured.
 func Show(format string, x float64) string {
 	if !Measured(x) {
 		return "–"
@@ -13,7 +13,7 @@ func Show(format string, x float64) string {
 	return fmt.Sprintf(format, x)
 }
 
-// Thousands writes x as a whole number, with a comma after each three digits.
+// Thousands formats x as a whole number with commas between groups of three digits.
 func Thousands(x float64) string {
 	s := Show("%.0f", x)
 	var b strings.Builder
@@ -26,7 +26,7 @@ func Thousands(x float64) string {
 	return b.String()
 }
 
-// BytesText writes a size in its largest whole unit.
+// BytesText formats a size in its largest whole unit.
 func BytesText(n int) string {
 	switch {
 	case n >= 1<<20:

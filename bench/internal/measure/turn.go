@@ -9,23 +9,23 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// A Sample is what one contender reached in one round.
+// A Sample has the figures of one contender in one round.
 type Sample struct {
 	Rate     float64 // tasks a second
 	P50, P99 float64 // of a call, in microseconds
 	P95      float64 // of a pick-up, in microseconds
-	CPU      float64 // of all processes for each task, in microseconds
-	Allocs   float64 // in this process, for each task
+	CPU      float64 // processor time of all processes for each task, in microseconds
+	Allocs   float64 // allocations in this process for each task
 }
 
-// Calls makes the call that caller number i repeats; a nil call: the contender has none of that
-// kind. Calls of different callers run at the same time.
+// Calls returns the call that caller i repeats, or nil if the contender has no such call. Calls of
+// different callers run at the same time.
 type Calls func(i int, c Case, payload []byte) (call func() error, err error)
 
-// warmUp is the part of a turn that goes before its measuring.
+// warmUp is the length of the warm-up before a turn, relative to the turn.
 const warmUp = 0.1
 
-// Turn measures one contender for d; ok is false when it has no such call.
+// Turn measures one contender for d. ok is false if the contender has no such call.
 func Turn(calls Calls, c Case, payload []byte, d time.Duration) (_ Sample, ok bool, err error) {
 	callers := make([]*caller, c.Callers)
 	for i := range callers {
@@ -74,14 +74,14 @@ func countMallocs() uint64 {
 	return m.Mallocs
 }
 
-// A caller makes one call after the other.
+// A caller makes one call after another.
 type caller struct {
 	call    func() error
 	latency *hdrhistogram.Histogram
 }
 
-// Latencies are counted to two digits in a histogram for each caller: keeping every one would make
-// the heap grow, and a larger heap is collected less often.
+// Each caller counts latencies to two digits in a histogram. A list of them would grow the heap,
+// which the garbage collector would then visit less often.
 const (
 	latencyUnit = 100 * time.Nanosecond
 	maxLatency  = 10 * time.Second
@@ -91,7 +91,7 @@ func newLatency() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, int64(maxLatency/latencyUnit), 2)
 }
 
-// together lets all callers call for d, and returns how long it took.
+// together runs all callers for d, and returns how long that took.
 func together(callers []*caller, d time.Duration) (time.Duration, error) {
 	errs := make([]error, len(callers))
 	var wg sync.WaitGroup
@@ -109,14 +109,15 @@ func together(callers []*caller, d time.Duration) (time.Duration, error) {
 	return time.Since(start), errors.Join(errs...)
 }
 
-// repeat reads the clock once a call: the end of one is the start of the next.
+// repeat makes calls for d. It reads the clock once for each: the end of one call is the start of
+// the next.
 func (c *caller) repeat(start time.Time, d time.Duration) error {
 	for last := time.Since(start); last < d; {
 		if err := c.call(); err != nil {
 			return err
 		}
 		now := time.Since(start)
-		// A call of more than maxLatency fails by its own deadline or the run is worth nothing.
+		// A call that exceeds maxLatency spoils the run anyway.
 		_ = c.latency.RecordValue(int64((now - last) / latencyUnit))
 		last = now
 	}

@@ -1,4 +1,4 @@
-// Package process starts copies of the program that serve a contender, and end with it.
+// Package process starts copies of the program that serve a contender and end with the program.
 package process
 
 import (
@@ -9,18 +9,17 @@ import (
 	"path/filepath"
 )
 
-// envServe names the contender that a re-executed copy of this program serves.
+// envServe is the environment variable with the contender that a copy of the program serves.
 const envServe = "BENCH_SERVE"
 
-// Descriptors of a re-executed copy. The lifeline ends when this program does, and the copy with
-// it.
+// Descriptors of a copy. The lifeline is a pipe whose end ends the copy.
 const (
 	fdLifeline = 3
 	fdListener = 4
 )
 
-// Command returns the command that serves the contender, and what ends it. Its first extra file is
-// to be closed when it has started.
+// Command returns the command of a copy that serves the contender, and a Closer that ends the copy.
+// After the start the caller closes the command's first extra file.
 func Command(contender string, more ...*os.File) (*exec.Cmd, io.Closer, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -37,7 +36,7 @@ func Command(contender string, more ...*os.File) (*exec.Cmd, io.Closer, error) {
 	return cmd, end, nil
 }
 
-// A Process is a copy of this program that serves a contender on a socket.
+// A Process is a copy of the program that serves a contender on a socket.
 type Process struct {
 	cmd    *exec.Cmd
 	end    io.Closer
@@ -45,7 +44,7 @@ type Process struct {
 	Socket string
 }
 
-// Start listens for the process, which therefore can be dialled at once.
+// Start starts a process. It listens for the process, so that callers can connect at once.
 func Start(contender string) (*Process, error) {
 	dir, err := os.MkdirTemp("/tmp", "bench-")
 	if err != nil {
@@ -78,16 +77,16 @@ func (p *Process) start(contender string) error {
 	return p.cmd.Start()
 }
 
-// Stop ends the process, and waits for it.
+// Stop ends the process and waits for it.
 func (p *Process) Stop() {
 	p.end.Close()
-	// How it ends is of no interest: all its calls have been answered.
+	// The exit status does not matter: all calls have been answered.
 	_ = p.cmd.Wait()
 	os.RemoveAll(p.dir)
 }
 
-// Served returns the contender that this process was started to serve, if it was. It then ends with
-// the program that started it.
+// Served returns the contender that this process is to serve. ok is false in the main process. A
+// copy ends with the program that started it.
 func Served() (contender string, ok bool) {
 	contender, ok = os.LookupEnv(envServe)
 	if !ok {
@@ -100,5 +99,5 @@ func Served() (contender string, ok bool) {
 	return contender, true
 }
 
-// Listener returns the listener that Start has opened for this process.
+// Listener returns the listener that Start opened for this process.
 func Listener() (net.Listener, error) { return net.FileListener(os.NewFile(fdListener, "listener")) }
