@@ -54,15 +54,10 @@ func NewDeadLetter(queue string, failed Envelope, reason error) DeadLetter {
 		reason = &DeadError{Reason: ReasonFailed}
 	}
 	last := attemptError(failed.Attempt, reasonOf(reason), reason)
-	replays, _ := metaInt(failed.Meta, MetaReplays)
-	d := DeadLetter{
-		Queue: orDefault(queue), Job: failed, Error: reason.Error(), Reason: last.Reason, At: last.At,
-		ErrorClass: ErrorClass(reason), Attempts: append(Failures(failed), last), Replays: int(replays),
+	return DeadLetter{
+		Queue: orDefault(queue), Job: WithoutHistory(failed), Error: reason.Error(), Reason: last.Reason, At: last.At,
+		ErrorClass: ErrorClass(reason), Attempts: append(Failures(failed), last), Replays: Replays(failed),
 	}
-	d.Job.Meta = cloned(failed.Meta)
-	delete(d.Job.Meta, MetaErrors)
-	delete(d.Job.Meta, MetaDeferredSince)
-	return d
 }
 
 // RawDeadLetter returns the letter of a message that Decode refused with err.

@@ -97,6 +97,21 @@ func WithFailure(e Envelope, failed AttemptError, keep int) Envelope {
 	return e
 }
 
+// WithoutHistory returns a copy of e whose meta has neither its failed attempts nor the time of its
+// first deferral, as a dead letter has it.
+func WithoutHistory(e Envelope) Envelope {
+	e.Meta = cloned(e.Meta)
+	delete(e.Meta, MetaErrors)
+	delete(e.Meta, MetaDeferredSince)
+	return e
+}
+
+// Replays returns how often e was replayed; its meta has the number under MetaReplays.
+func Replays(e Envelope) int {
+	n, _ := metaInt(e.Meta, MetaReplays)
+	return int(n)
+}
+
 // setFailures writes the newest keep failures into meta, in the types that Decode would read.
 func setFailures(meta map[string]any, failures []AttemptError, keep int) {
 	failures = failures[max(0, len(failures)-max(keep, 0)):]

@@ -23,6 +23,9 @@ func TestFailuresTravelInTheEnvelope(t *testing.T) {
 	assert.Equal(t, []AttemptError{second}, Failures(WithFailure(one, second, 1)), "the newest stay")
 	assert.Empty(t, Failures(WithFailure(one, second, -1)))
 
+	assert.Empty(t, Failures(WithoutHistory(two)))
+	assert.Equal(t, e.Meta, WithoutHistory(two).Meta)
+
 	data, err := two.Encode()
 	require.NoError(t, err)
 	back, err := Decode(data)
@@ -41,6 +44,7 @@ func TestAReplayedJobStartsAgain(t *testing.T) {
 	d := NewDeadLetter("", failed, errors.New("down"))
 	d.Replays = 2
 	e := d.Replayed()
+	assert.Equal(t, 3, Replays(e))
 	assert.Equal(t, 1, e.Attempt)
 	assert.Equal(t, json.Number("3"), e.Meta[MetaReplays])
 	assert.Equal(t, d.Attempts, Failures(e))

@@ -100,9 +100,8 @@ func (r *row) info(now int64) backend.JobInfo {
 		info.Raw, info.Broken = string(d.Payload), err.Error()
 		return info
 	}
-	letter := job.NewDeadLetter(r.queue, e, nil) // takes the history out of the meta
-	info.JobID, info.Type, info.MaxAttempts, info.Envelope = e.JobID, e.JobType, e.MaxAttempts, letter.Job
-	info.Failures, info.Replays = job.Failures(e), letter.Replays
+	info.JobID, info.Type, info.MaxAttempts, info.Envelope = e.JobID, e.JobType, e.MaxAttempts, job.WithoutHistory(e)
+	info.Failures, info.Replays = job.Failures(e), job.Replays(e)
 	return info
 }
 
