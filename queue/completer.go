@@ -23,7 +23,7 @@ type completer struct {
 	end  context.CancelFunc
 	in   chan completing
 	done chan struct{}
-	stop chan struct{} // closed when nobody may add any more
+	stop chan struct{} // closed when no more may be added
 
 	free   chan []completing // batches that are not in use
 	beside sync.WaitGroup    // those that are stored while the next one is collected
@@ -32,7 +32,7 @@ type completer struct {
 type completing struct {
 	d    *delivery
 	c    completion
-	last bool // nothing runs that could be waited for
+	last bool // no job runs that could end soon
 }
 
 func newCompleter(s *session) *completer {
@@ -46,7 +46,7 @@ func newCompleter(s *session) *completer {
 	return t
 }
 
-// add hands a completion over; after close it is dropped, and the lease lapses.
+// add hands a completion over. After close it drops the completion, and the lease lapses.
 func (t *completer) add(d *delivery, c completion, last bool) {
 	select {
 	case t.in <- completing{d, c, last}:
@@ -54,7 +54,8 @@ func (t *completer) add(d *delivery, c completion, last bool) {
 	}
 }
 
-// close stores what was added before it, which all together may take as long as one query. It is called once.
+// close stores what was added before, which all together may take as long as one call of the store.
+// It is called once.
 func (t *completer) close() {
 	close(t.stop)
 	defer t.end()
@@ -82,8 +83,8 @@ func (t *completer) run() {
 	}
 }
 
-// hand stores a batch; a full one while the next is collected, since one transaction after the other would hold the
-// handlers up.
+// hand stores a batch. It stores a full one while the next is collected: one after the other would
+// hold up the handlers.
 func (t *completer) hand(batch []completing) {
 	store := func() {
 		t.store(batch)
@@ -96,7 +97,7 @@ func (t *completer) hand(batch []completing) {
 	t.beside.Go(store)
 }
 
-// collect waits a moment for what ends at about the same time.
+// collect waits a moment for other completions.
 func (t *completer) collect(batch []completing, first completing) []completing {
 	batch = append(batch, first)
 	timer := time.NewTimer(batchAfter)
@@ -123,8 +124,8 @@ func (t *completer) collect(batch []completing, first completing) []completing {
 	return batch
 }
 
-// store hands a batch to the store. What fails is tried again by itself, so that one bad job does not hold up the
-// others.
+// store hands a batch to the store. What fails is tried again by itself, so that one bad job does
+// not hold up the others.
 func (t *completer) store(batch []completing) {
 	live := batch[:0]
 	for i := range batch {
@@ -151,9 +152,9 @@ func (t *completer) store(batch []completing) {
 	}
 }
 
-// storeOne tries for as long as a lease lasts while the store takes other writes, and then leaves the job to the sweep.
-// An outage does not count. When a try before failed, a lost delivery means that either that try or the lease's end was
-// the reason.
+// storeOne tries for as long as a lease lasts while the store takes other writes, and then leaves
+// the job to the sweep. An outage does not count. When a try before failed, a lost delivery means
+// that either that try or the lease's end was the reason.
 func (t *completer) storeOne(b *completing, err error) {
 	end := time.Now().Add(t.s.lease)
 	for pause := firstPause; ; pause = min(2*pause, time.Second) {
@@ -189,7 +190,8 @@ func first(errs []error) error {
 	return errs[0]
 }
 
-// renew extends the lease of a job whose completion was not stored. Not ok: the store takes no writes at all.
+// renew extends the lease of a job whose completion was not stored. Not ok: the store takes no
+// writes at all.
 func (t *completer) renew(b *completing) (ok bool) {
 	ctx, cancel := context.WithTimeout(t.s.called, t.s.query)
 	defer cancel()

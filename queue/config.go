@@ -13,17 +13,17 @@ const (
 	DriverSync     = "sync"
 )
 
-// A Config is what chooses a program's queue.
+// A Config chooses a program's queue.
 type Config struct {
 	Driver     string // DriverDatabase or DriverSync
 	Queue      string // the default queue
-	Connection string // of the database, by the program's own name; "" is its default one
+	Connection string // the program's name for a database; "": its default one
 
 	JobsTable, FailedTable string // names of tables; "": the defaults of sqlqueue.Tables
 }
 
-// ReadConfig reads the settings of a queue from a decoded JSON file, which may be nil, and from the environment, which
-// goes before the file (getenv may be os.Getenv; nil: no environment):
+// ReadConfig reads the settings of a queue from a decoded JSON file, which may be nil, and from the
+// environment, which overrides the file. getenv may be os.Getenv, or nil for no environment.
 //
 //	driver                          QUEUE_DRIVER          database
 //	default_queue                   QUEUE_NAME            default
@@ -31,7 +31,7 @@ type Config struct {
 //	drivers.database.jobs_table                           jobs
 //	drivers.database.failed_table                         failed_jobs
 //
-// A value of another kind than text, and a section that is none, is an error.
+// A value that is not text, and a section that is not an object, is a *ConfigError.
 func ReadConfig(file map[string]any, getenv func(string) string) (Config, error) {
 	c := Config{Driver: DriverDatabase, Queue: job.DefaultQueue}
 	drivers, err := section(file, "drivers")
@@ -80,8 +80,8 @@ func section(file map[string]any, key string) (map[string]any, error) {
 	}
 }
 
-// Open returns the queue that c chooses: over the store that connect opens for c, or the sync driver with the handlers
-// of reg.
+// Open returns the queue that c chooses: over the store that connect opens for c, or the one of
+// NewSync with the handlers of reg. Another Driver is a *ConfigError.
 func (c Config) Open(connect func(Config) (backend.Backend, error), reg *job.Registry, opts ...Option) (*Queue, error) {
 	opts = append([]Option{DefaultQueue(c.Queue)}, opts...)
 	switch c.Driver {

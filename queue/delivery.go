@@ -188,7 +188,8 @@ func (s *session) cancelJobs(ids []string) {
 	}
 }
 
-// hearCancels is for deliveries that are gone: their jobs may have been cancelled since the last look.
+// hearCancels is for deliveries that are gone: their jobs may have been cancelled since the last
+// look.
 func (s *session) hearCancels(ctx context.Context) {
 	if o, err := s.q.orders(ctx); err == nil {
 		s.cancelJobs(o.Cancelled)
@@ -211,8 +212,8 @@ func (s *session) isCancelled(d *delivery) bool {
 	return known()
 }
 
-// completed is called for each completion when it is stored (nil), when the delivery was another's (backend.ErrLost), or
-// when it is known that it cannot be stored (another error).
+// completed is called for each completion when it is stored (nil), when the delivery was another's
+// (backend.ErrLost), or when it is known that it cannot be stored (another error).
 func (s *session) completed(d *delivery, c *completion, err error) {
 	switch {
 	case err == nil:

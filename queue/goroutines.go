@@ -1,7 +1,7 @@
 package queue
 
-// A goroutinePool reuses goroutines: one whose function has returned waits for the next function, with a stack that has
-// grown already.
+// A goroutinePool reuses goroutines: one whose function has returned waits for the next function,
+// with a stack that has grown already.
 type goroutinePool struct {
 	next chan func()
 	over <-chan struct{} // closed when those that wait must end

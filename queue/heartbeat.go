@@ -9,7 +9,8 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// keepLeases renews the leases of all deliveries until ctx ends, and lets go of those that cannot be kept.
+// keepLeases renews the leases of all deliveries until ctx ends, and lets go of those that cannot
+// be kept.
 func (s *session) keepLeases(ctx context.Context) {
 	for wait := s.renew; ; {
 		timer := time.NewTimer(wait)

@@ -9,26 +9,28 @@ import (
 	"github.com/taskd-go/task/job"
 )
 
-// A Job is a Go value that is pushed as its JSON and rebuilt from it by the handler that HandlerFor makes. Its
-// exported fields are its arguments: a JSON object, and no handles or connections.
+// A Job is a Go value that is pushed as its JSON. The handler that HandlerFor returns rebuilds it
+// from there, so its exported fields are its arguments: a JSON object, without handles or
+// connections.
 //
-// It may have further methods:
+// A Job may have further methods:
 //
 //	Tries() int                                    how often it runs in all, the first time included
 //	Timeout() time.Duration                        its time limit; 0: the worker's, negative: none
 //	Backoff(attempt int) time.Duration             the wait after the attempt-th failure, from 1; negative: none
-//	Failed(ctx context.Context, err error)         told after it was stored as a dead letter
+//	Failed(ctx context.Context, err error)         called after the job became a dead letter
 //	Middleware() []job.Middleware                  layers around it, inside the Runner's
 //
-// Tries and Timeout are asked when the job is pushed and stand in its row; the options Tries and Timeout go before
-// them. Backoff goes before the option Backoff, except after a lapsed lease. It is asked where the job ran; after a
-// panic, a time limit that the job ignored or the loss of its process it is asked in the process that supervises the
-// job, where Failed and Middleware run too. Failed has 30 s, or until a Shutdown runs out of time. A panic of Failed or
-// Backoff is logged.
+// A push calls Tries and Timeout and stores what they return; the options Tries and Timeout
+// override them. Backoff overrides the option Backoff, except after a lapsed lease. It is called
+// where the job ran. After a panic, a time limit that the job ignored or the loss of its process it
+// is called in the process that supervises the job, where Failed and Middleware run too. Failed may
+// take 30 s, or until a Shutdown runs out of time. A panic of Failed or Backoff is logged.
 type Job interface {
-	// JobType is the name under which the job's handler is found. It must not depend on the value.
+	// JobType returns the name under which a worker finds the job's handler. It must not depend on
+	// the value.
 	JobType() string
-	// Handle runs the job. nil is success; an error that job.Permanent marked is not tried again.
+	// Handle runs the job. After an error it runs again, unless job.Permanent marked the error.
 	Handle(ctx context.Context) error
 }
 
@@ -44,20 +46,22 @@ type (
 	layered interface{ Middleware() []job.Middleware }
 )
 
-// HandlerFor is the handler of the jobs of type J, which may be a pointer. A payload that does not fit J is dead at
-// once with the reason "decode".
+// HandlerFor returns the handler of the jobs of type J, which may be a pointer. A payload that does
+// not fit J makes the job a dead letter at once, with the reason "decode".
 func HandlerFor[J Job]() job.Handler { return handlerFor[J]{} }
 
 type handlerFor[J Job] struct{}
 
-// A supervised handler has more to say than what to run: a worker asks it in its own process, wherever it runs.
+// A supervised handler has methods that a worker calls in its own process, wherever the handler
+// runs.
 type supervised interface {
 	layers(e job.Envelope) []job.Middleware
 	backoff(e job.Envelope) (d time.Duration, ok bool)
 	failed(ctx context.Context, e job.Envelope, err error)
 }
 
-// blank is a J whose methods can be called: for a pointer type one that points to something.
+// blank returns a J whose methods can be called: for a pointer type one that points to a zero
+// value.
 func blank[J Job]() J {
 	var j J
 	if t := reflect.TypeFor[J](); t.Kind() == reflect.Pointer {
@@ -76,7 +80,7 @@ func (handlerFor[J]) Handle(ctx context.Context, e job.Envelope) job.Result {
 	result := job.FromError(j.Handle(ctx))
 	b, ok := any(j).(backer)
 	if !ok || result.Kind() != job.KindRetry || e.Attempt >= e.MaxAttempts {
-		return result // the job is not asked where its answer would not count
+		return result // the wait would not count
 	}
 	return job.RetryAfter(result.Err(), b.Backoff(e.Attempt))
 }
@@ -102,7 +106,7 @@ func (handlerFor[J]) failed(ctx context.Context, e job.Envelope, failure error) 
 	}
 }
 
-// boundAs is the job as something that not every job is; it decodes only what is.
+// boundAs returns the job as a T, if jobs of its type are. Others it does not decode.
 func boundAs[J Job, T any](e job.Envelope) (t T, ok bool) {
 	var none J
 	if t, ok = any(none).(T); !ok {

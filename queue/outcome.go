@@ -23,8 +23,8 @@ func (c *completion) bury(reason job.Reason, err error) {
 	c.Outcome, c.reason, c.err = job.Dead, reason, err
 }
 
-// stored is the completion as the store gets it: that of a dead job with its letter. What is no envelope has an id made
-// from the delivery's.
+// stored is the completion as the store gets it: that of a dead job with its letter. What is no
+// envelope has an id made from the delivery's.
 func (c *completion) stored() backend.Completion {
 	stored := c.Completion
 	if c.Outcome != job.Dead {

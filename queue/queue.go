@@ -10,8 +10,8 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// A Queue pushes jobs into a store and looks after them there. It holds no goroutine and needs no Close; its methods are
-// safe for concurrent use.
+// A Queue pushes jobs into a store and looks after them there. It holds no goroutine and needs no
+// Close; its methods are safe for concurrent use.
 type Queue struct {
 	options
 	backend backend.Backend
@@ -32,8 +32,8 @@ type options struct {
 // DefaultQueue is where jobs go for which On names no queue; without it "default".
 func DefaultQueue(name string) Option { return func(o *options) { o.queue = name } }
 
-// Policy gives jobs that do not say so themselves their number of attempts; without it 5. With NewSync it is the retry
-// policy.
+// Policy gives jobs that do not say so themselves their number of attempts; without it 5. With
+// NewSync it is the retry policy.
 func Policy(p job.RetryPolicy) Option { return func(o *options) { o.policy = p } }
 
 // Logger is where the queue writes what it cannot return; without it slog.Default().
@@ -61,8 +61,9 @@ func newOptions(opts []Option) options {
 // Backend returns the store.
 func (q *Queue) Backend() backend.Backend { return q.backend }
 
-// Store returns the middleware.Store beside the jobs: what its layers hold is held for all programs that use the store,
-// and its clock is the store's. Where a store has none, each of its methods fails with ErrUnsupported.
+// Store returns the middleware.Store beside the jobs: what its layers hold is held for all programs
+// that use the store, and its clock is the store's. Where a store has none, each of its methods
+// fails with ErrUnsupported.
 func (q *Queue) Store() middleware.Store {
 	if l, ok := q.backend.(backend.Locker); ok {
 		return l.Locks()

@@ -16,12 +16,11 @@ type (
 	FailedJob = backend.FailedJob
 	// A Filter chooses dead letters.
 	Filter = backend.Filter
-	// A Waker tells a worker that a queue may have jobs.
-	Waker = backend.Waker
 
 	// A DuplicateError says that a push was refused because its unique key is taken.
 	DuplicateError = backend.DuplicateError
-	// A TakenError names dead letters that stay dead because their unique key is taken by a live job.
+	// A TakenError names dead letters that stay dead because their unique key is taken by a live
+	// job.
 	TakenError = backend.TakenError
 	// A ReplayError says why a dead letter stays dead: the store does not take its job.
 	ReplayError = backend.ReplayError

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	quickLook  = 5 * time.Millisecond   // between looks …
-	quickFor   = 200 * time.Millisecond // … for so long after a wake-up or a job
-	houseEvery = time.Second            // between readings of the control table and sweeps
-	lastCall   = 500 * time.Millisecond // for interrupted handlers to return
+	quickLook    = 5 * time.Millisecond   // between looks …
+	quickFor     = 200 * time.Millisecond // … for so long after a wake-up or a job
+	maintainEach = time.Second            // between readings of the orders, and sweeps
+	lastCall     = 500 * time.Millisecond // for interrupted handlers to return
 )
 
-// A session is one run of a worker, from its first look for jobs to the last one stored.
+// A session is one run of a worker, from its first look for jobs until the last one is stored.
 type session struct {
 	*Worker
 	ctx        context.Context // the caller's
@@ -30,7 +30,7 @@ type session struct {
 	mu      sync.Mutex
 	held    map[string]*delivery // reserved and not yet stored
 	running int                  // handlers
-	closed  bool                 // nothing is stored any more
+	closed  bool                 // nothing more is stored
 
 	changed    chan struct{} // a handler returned, or something was stored
 	wake       chan struct{}
@@ -42,11 +42,11 @@ type session struct {
 	called     context.Context // theirs
 	uncall     context.CancelCauseFunc
 
-	orders    backend.Orders
-	restart   int64 // at the beginning
-	houseAt   time.Time
-	quickTill time.Time
-	pause     time.Duration
+	orders     backend.Orders
+	restart    int64 // at the beginning
+	maintainAt time.Time
+	quickTill  time.Time
+	pause      time.Duration
 }
 
 func newSession(ctx context.Context, w *Worker, limit int, untilEmpty bool) *session {
@@ -61,14 +61,14 @@ func newSession(ctx context.Context, w *Worker, limit int, untilEmpty bool) *ses
 	s.goroutines = goroutinePool{next: make(chan func()), over: services.Done()}
 	s.services.Go(func() { s.keepLeases(services) })
 	if !untilEmpty {
-		for _, waker := range w.allWakers() {
+		if waker, ok := w.q.backend.(backend.Waker); ok {
 			s.services.Go(func() { s.listen(services, waker) })
 		}
 	}
 	return s
 }
 
-// run takes jobs until there is a reason to stop. What it took may still run when it returns.
+// run takes jobs until something stops it. What it took may still run when it returns.
 func (s *session) run() error {
 	defer s.q.workers.join(s.wake)()
 	first := true
@@ -103,16 +103,18 @@ func (s *session) run() error {
 	}
 }
 
-// look does what is due of the housekeeping and takes as many jobs as there is room for. full: there was none.
+// look maintains the store if that is due, and takes as many jobs as there is room for. full
+// reports that there was no room.
 func (s *session) look(first bool) (took int, full bool, err error) {
-	// Not the caller's context: a claim that it cut off might have reserved jobs for nobody.
+	// Not the caller's context: if it ended a call half way, jobs might stay reserved that nothing
+	// runs.
 	ctx, cancel := context.WithTimeout(s.base, s.query)
 	defer cancel()
 	if err := s.open(ctx); err != nil {
 		return 0, false, err
 	}
-	if s.untilEmpty && s.idle() || !time.Now().Before(s.houseAt) {
-		if err := s.house(ctx, first); err != nil {
+	if s.untilEmpty && s.idle() || !time.Now().Before(s.maintainAt) {
+		if err := s.maintain(ctx, first); err != nil {
 			return 0, false, err
 		}
 	}
@@ -146,8 +148,8 @@ func (s *session) open(ctx context.Context) (err error) {
 	return err
 }
 
-// house reads the orders and ends lapsed reservations.
-func (s *session) house(ctx context.Context, first bool) (err error) {
+// maintain reads the orders and ends lapsed reservations.
+func (s *session) maintain(ctx context.Context, first bool) (err error) {
 	if err := s.readOrders(ctx); err != nil {
 		return err
 	}
@@ -161,7 +163,7 @@ func (s *session) house(ctx context.Context, first bool) (err error) {
 	if t, ok := s.consumer.(backend.Tidier); ok && err == nil {
 		err = t.Tidy(ctx, s.orders)
 	}
-	s.houseAt = time.Now().Add(houseEvery)
+	s.maintainAt = time.Now().Add(maintainEach)
 	return err
 }
 
@@ -185,11 +187,11 @@ func (s *session) idle() bool {
 	return s.running == 0 && len(s.held) == 0
 }
 
-// await returns when there may be something to take or to do.
+// await returns when there may be something to take or to maintain.
 func (s *session) await(full bool, failures int) {
 	wait := s.pauseFor(failures)
 	if full {
-		wait = houseEvery
+		wait = maintainEach
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -213,7 +215,8 @@ func (s *session) await(full bool, failures int) {
 	}
 }
 
-// pauseFor is the time until the next look: short for a while, then twice as long each time up to the floor.
+// pauseFor returns the time until the next look: short for a while, then twice as long each time,
+// up to Poll.
 func (s *session) pauseFor(failures int) time.Duration {
 	switch {
 	case failures > 0:
@@ -227,8 +230,8 @@ func (s *session) pauseFor(failures int) time.Duration {
 	return time.Duration(float64(s.pause) * (0.8 + 0.4*rand.Float64()))
 }
 
-// listen runs a waker again and again.
-func (s *session) listen(ctx context.Context, waker Waker) {
+// listen runs a waker, again after each failure.
+func (s *session) listen(ctx context.Context, waker backend.Waker) {
 	for pause := time.Second; ctx.Err() == nil; pause = min(2*pause, 30*time.Second) {
 		err := waker.Wait(ctx, func(string) { signal(s.wake) })
 		if ctx.Err() != nil {
@@ -249,18 +252,19 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// end waits until what was taken is done and stored, or may wait no longer, and returns the jobs that still run.
+// end waits until what was taken is done and stored, or until it may wait no longer, and returns
+// the jobs that still run.
 func (s *session) end() (abandoned []string) {
 	over, done := s.expiry()
 	defer done()
-	house := time.NewTicker(houseEvery)
-	defer house.Stop()
+	orders := time.NewTicker(maintainEach)
+	defer orders.Stop()
 	for over.Err() == nil && !s.idle() {
 		select {
 		case <-s.changed:
 		case <-over.Done():
-		case <-house.C: // jobs can be cancelled still
-			ctx, cancel := context.WithTimeout(s.base, min(s.query, houseEvery))
+		case <-orders.C: // jobs can still be cancelled
+			ctx, cancel := context.WithTimeout(s.base, min(s.query, maintainEach))
 			if err := s.readOrders(ctx); err != nil {
 				s.q.logger.Warn("queue: orders were not read", "worker", s.name, "error", err)
 			}
@@ -293,8 +297,8 @@ func (s *session) closeConsumer() {
 	}
 }
 
-// expiry interrupts handlers and Failed methods when the grace or Shutdown's time is up. Its context ends when they are
-// waited for no longer.
+// expiry interrupts handlers and Failed methods when the grace or the context of Shutdown ends. Its
+// own context ends when nothing waits for them any longer.
 func (s *session) expiry() (over context.Context, done func()) {
 	over, cancel := context.WithCancel(s.base)
 	go func() {

@@ -18,16 +18,18 @@ var ErrDeferred = errors.New("queue: the job was deferred, and the sync driver d
 // maxDepth bounds jobs that push jobs that push jobs.
 const maxDepth = 16
 
-// NewSync returns a queue that runs a job before its push returns, in the caller's goroutine and under its context, and
-// stores nothing. For tests, and for programs without a database.
+// NewSync returns a queue that runs a job before its push returns, in the caller's goroutine and
+// under its context, and stores nothing. For tests, and for programs without a database.
 //
-// A job that fails runs again at once, up to its tries; Delay, Backoff, Priority, Unique, a transaction and the queue's
-// name count for nothing. When the tries are used up its Failed method is called, and the push returns the last error, a
-// *job.DeadError. A job that is discarded or skipped is no error; one that is deferred is ErrDeferred and has not run.
-// PushMany ends with the first job that cannot be done and returns the ids of those before it. Layers and time limits
-// are around a job as in a worker. Jobs that push jobs may be 16 deep.
+// A job that fails runs again at once, up to its tries; Delay, Backoff, Priority, Unique, a
+// transaction and the queue's name count for nothing. When the tries are used up its Failed method
+// is called, and the push returns the last error, a *job.DeadError. A job that is discarded or
+// skipped is no error; one that is deferred is ErrDeferred and has not run. PushMany ends with the
+// first job that cannot be done and returns the ids of those before it. Layers and time limits are
+// around a job as in a worker. Jobs that push jobs may be 16 deep.
 //
-// Counts are 0 and lists are empty. What needs stored jobs, such as a Worker, fails with ErrUnsupported.
+// Counts are 0 and lists are empty. What needs stored jobs, such as a Worker, fails with
+// ErrUnsupported.
 func NewSync(reg *job.Registry, opts ...Option) *Queue {
 	o := newOptions(opts)
 	if o.runner == nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -12,15 +11,15 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// A Worker takes jobs from a Queue and runs them. Its methods are safe for concurrent use.
+// A Worker takes jobs from a Queue and runs them. It is safe for concurrent use.
 type Worker struct {
 	workerOptions
 	q        *Queue
 	handlers *job.Registry
 	name     string
 
-	stop     chan struct{} // closed when no more jobs shall be taken
-	hurry    chan struct{} // closed when running ones shall be interrupted
+	stop     chan struct{} // closed when it must take no more jobs
+	hurry    chan struct{} // closed when it must interrupt those that run
 	stopOnce sync.Once
 	hurryOne sync.Once
 
@@ -30,8 +29,8 @@ type Worker struct {
 	abandoned []string
 }
 
-// NewWorker takes jobs from q for the handlers of a registry. Wrong options, and a Queue of NewSync, are errors of
-// the methods that run jobs.
+// NewWorker returns a worker that takes jobs from q for the handlers of a registry. The methods
+// that run jobs return the error of a wrong option, and ErrUnsupported for a Queue of NewSync.
 func NewWorker(q *Queue, handlers *job.Registry, opts ...WorkerOption) *Worker {
 	o := workerOptions{
 		concurrency: 10, lease: 30 * time.Second, poll: 250 * time.Millisecond, grace: 30 * time.Second,
@@ -52,7 +51,7 @@ func NewWorker(q *Queue, handlers *job.Registry, opts ...WorkerOption) *Worker {
 	return w
 }
 
-// ownRunner is a copy of the given Runner, for changes of ours.
+// ownRunner returns a copy of the given Runner with what the worker sets itself.
 func (w *Worker) ownRunner() *job.Runner {
 	if w.runner == nil {
 		w.runner = &job.Runner{Timeout: job.DefaultConfig().Timeout, Logger: w.q.logger}
@@ -74,35 +73,29 @@ func (w *Worker) ownRunner() *job.Runner {
 	return &r
 }
 
-// allWakers are those of the options, and the store if it is one.
-func (w *Worker) allWakers() []Waker {
-	if own, ok := w.q.backend.(Waker); ok {
-		return append(slices.Clip(w.wakers), own)
-	}
-	return w.wakers
-}
-
-// Name is how the worker is called in reservations and dead letters: host, pid and a nonce.
+// Name returns the name of the worker in reservations and dead letters: host, pid and a nonce.
 func (w *Worker) Name() string { return w.name }
 
-// Work runs jobs until ctx ends, until max jobs were taken (0: no end), or until Shutdown or Queue.Restart. Then it
-// takes no more and returns when those that run are done and stored: nil, ErrRestart after a restart, or an
-// *AbandonedError when some did not return in time. It keeps trying while the database does not answer; a database
-// without the tables is an error at once.
+// Work runs jobs until ctx ends, until it has taken max of them (0: no limit), or until Shutdown or
+// Queue.Restart. Then it takes no more and returns when those that run are done and stored. It
+// returns nil, ErrRestart after a restart, or an *AbandonedError that names the jobs whose handlers
+// did not return in time. While the store does not answer it keeps trying; an error that wraps
+// ErrSetup, such as missing tables, it returns at once.
 func (w *Worker) Work(ctx context.Context, max int) error {
 	_, err := w.run(ctx, max, false)
 	return err
 }
 
-// ProcessOne runs one job, if one is due, and returns when it is stored. The error is the infrastructure's, never
-// the job's.
+// ProcessOne runs one job, if one is due, and returns when its end is stored. It returns errors of
+// the store, never of the job.
 func (w *Worker) ProcessOne(ctx context.Context) (took bool, err error) {
 	n, err := w.run(ctx, 1, true)
 	return n > 0, err
 }
 
-// WorkUntilEmpty runs jobs until none is due and none runs, or max were taken (0: no end), and says how many it took.
-// It does not wait for delayed ones, those that failed and wait for their next attempt included.
+// WorkUntilEmpty runs jobs until none is due and none runs, or it has taken max of them (0: no
+// limit), and returns how many it took. It does not wait for delayed jobs, nor for those that
+// failed and wait for their next attempt.
 func (w *Worker) WorkUntilEmpty(ctx context.Context, max int) (n int, err error) {
 	return w.run(ctx, max, true)
 }
@@ -137,8 +130,9 @@ func (w *Worker) run(ctx context.Context, limit int, untilEmpty bool) (int, erro
 	return s.taken, err
 }
 
-// reserved are the jobs that run in the worker, and those whose ends are not stored yet. Its own sweep leaves them
-// alone when their leases have lapsed: an outage of the database is no crash.
+// reserved returns the jobs that run in the worker, and those whose completions are not stored yet.
+// Its own sweep leaves them alone when their leases have lapsed: an outage of the store is no
+// crash.
 func (w *Worker) reserved() (receipts []backend.Receipt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -161,9 +155,10 @@ func stopped(c <-chan struct{}) bool {
 	}
 }
 
-// Shutdown makes all runs of the worker take no more jobs and waits until they have returned. When ctx ends first, the
-// contexts of the jobs that run end, and those of Failed methods; jobs that return within half a second are given back
-// without an attempt, and the others are named in an *AbandonedError. Later runs of the worker do nothing.
+// Shutdown makes all runs of the worker take no more jobs and waits until they have returned. When
+// ctx ends first, it ends the contexts of the jobs that run and of Failed methods: jobs that return
+// within half a second go back without an attempt, and an *AbandonedError names the others. Later
+// runs of the worker do nothing.
 func (w *Worker) Shutdown(ctx context.Context) error {
 	w.mu.Lock()
 	w.stopOnce.Do(func() { close(w.stop) })
@@ -177,7 +172,7 @@ func (w *Worker) Shutdown(ctx context.Context) error {
 	case <-done:
 	case <-ctx.Done():
 		w.hurryOne.Do(func() { close(w.hurry) })
-		<-done // soon: a session waits for nobody then
+		<-done // soon: a session waits for no handler then
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

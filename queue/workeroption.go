@@ -16,7 +16,7 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// A WorkerOption is an option of NewWorker.
+// A WorkerOption changes a Worker; see NewWorker.
 type WorkerOption func(*workerOptions)
 
 type workerOptions struct {
@@ -30,15 +30,15 @@ type workerOptions struct {
 	unknown     Unknown
 	runner      *job.Runner
 	hooks       *job.Registry
-	wakers      []Waker
 	err         error
 }
 
-// Concurrency is how many jobs run at once, default 10.
+// Concurrency sets how many jobs run at once, default 10.
 func Concurrency(n int) WorkerOption { return func(o *workerOptions) { o.concurrency = n } }
 
-// Queues says which queues the worker takes jobs from: "a,b" takes from b only when a has none due, "a:3,b:1" looks
-// at a first three times out of four. Without it: the Queue's default one.
+// Queues sets the queues that the worker takes jobs from: "a,b" takes from b only when a has none
+// due, "a:3,b:1" looks at a first three times out of four. Without it the worker takes from the
+// Queue's default one.
 func Queues(spec string) WorkerOption {
 	return func(o *workerOptions) {
 		queues, err := parseQueues(spec)
@@ -48,52 +48,54 @@ func Queues(spec string) WorkerOption {
 	}
 }
 
-// CheckQueues says what the option Queues would refuse.
+// CheckQueues returns the error that the option Queues would cause.
 func CheckQueues(spec string) error {
 	_, err := parseQueues(spec)
 	return err
 }
 
-// Lease is how long a job stays reserved when its worker is not heard of, default 30 s. It is renewed while the job
-// runs, which may take longer.
+// Lease sets how long a job stays reserved if its worker dies, default 30 s and at least 10 ms. The
+// worker renews it while the job runs, which may take longer.
 func Lease(d time.Duration) WorkerOption { return func(o *workerOptions) { o.lease = d } }
 
-// RenewEvery is the time between renewals, default a third of the lease. It must be shorter than the lease.
+// RenewEvery sets the time between renewals of leases, default a third of the lease. It must be
+// shorter than nine tenths of the lease.
 func RenewEvery(d time.Duration) WorkerOption { return func(o *workerOptions) { o.renew = d } }
 
-// Poll is the longest time between two looks for jobs when nothing wakes the worker, default 250 ms; it is
-// varied by a fifth.
+// Poll sets the longest time between two looks for jobs when nothing wakes the worker, default 250
+// ms. The worker varies it by a fifth.
 func Poll(d time.Duration) WorkerOption { return func(o *workerOptions) { o.poll = d } }
 
-// Grace is how long running jobs may take to finish after the end of Work's context, default 30 s. After it their
-// contexts end, and they have half a second more to return; what they were interrupted in costs no attempt.
+// Grace sets how long running jobs may take to finish after the end of Work's context, default 30
+// s. Then their contexts end, and they have half a second more to return. An interrupted run costs
+// no attempt.
 func Grace(d time.Duration) WorkerOption { return func(o *workerOptions) { o.grace = d } }
 
-// QueryTimeout bounds each call of the database, default 10 s.
+// QueryTimeout bounds each call of the store, default 10 s.
 func QueryTimeout(d time.Duration) WorkerOption { return func(o *workerOptions) { o.query = d } }
 
-// An Unknown says what a worker does with a job of a type that it has no handler for.
+// An Unknown says what a worker does with a job for whose type it has no handler.
 type Unknown int
 
 // What a worker does with a job of an unknown type.
 const (
-	UnknownDead Unknown = iota // it is a dead letter with the reason "unregistered"
-	UnknownPark                // it is given back without an attempt and due again after the backoff
+	UnknownDead Unknown = iota // it becomes a dead letter with the reason "unregistered"
+	UnknownPark                // it goes back without an attempt and is due again after the backoff
 )
 
-// OnUnknown is UnknownDead by default. UnknownPark is for programs that share a queue.
+// OnUnknown sets what happens to jobs of unknown types, default UnknownDead. Programs that share a
+// queue set UnknownPark.
 func OnUnknown(u Unknown) WorkerOption { return func(o *workerOptions) { o.unknown = u } }
 
-// Runner is the job.Runner that decides about each delivery: its policy, time limit, layers, log and events. Without it
-// the default policy's delays, whose limit is each job's own, and 120 s.
+// Runner sets the job.Runner that decides about each delivery: its policy, time limit, layers, log
+// and events. Without it jobs run for at most 120 s, wait as job.DefaultRetryPolicy says, and have
+// the number of attempts that each was pushed with.
 func Runner(r *job.Runner) WorkerOption { return func(o *workerOptions) { o.runner = r } }
 
-// Hooks is where the worker finds the Failed and Middleware methods of jobs when its own handlers only carry them
-// elsewhere, as those of pooljob do: the registry that was given to pooljob.Register.
+// Hooks sets the registry in which the worker finds the Failed, Backoff and Middleware methods of
+// jobs when its own handlers only carry the jobs elsewhere. With pooljob that is the registry that
+// was given to pooljob.Register.
 func Hooks(reg *job.Registry) WorkerOption { return func(o *workerOptions) { o.hooks = reg } }
-
-// WakeBy adds a Waker, beside the store if that is one.
-func WakeBy(w Waker) WorkerOption { return func(o *workerOptions) { o.wakers = append(o.wakers, w) } }
 
 func parseQueues(spec string) (queues []backend.Weight, err error) {
 	anyWeight := false
@@ -122,7 +124,7 @@ func parseQueues(spec string) (queues []backend.Weight, err error) {
 	return queues, nil
 }
 
-// draw is the order in which to look at queues this time, without the paused ones.
+// draw returns the order in which to look at queues this time, without the paused ones.
 func draw(queues []backend.Weight, paused []string) (names []string) {
 	var left []backend.Weight
 	total := 0
@@ -164,10 +166,10 @@ func (o *workerOptions) check() error {
 	return nil
 }
 
-// margin is how long before its lease lapses a job must have stopped.
+// margin returns how long before its lease lapses a job must have stopped.
 func margin(lease time.Duration) time.Duration { return lease / 10 }
 
-// newName tells workers apart, those of one host and pid too.
+// newName returns a name that no other worker has, not even one of the same host and pid.
 func newName() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package queuefixture has what the tests of queues and of their stores share: a queue on a clock that a test moves, jobs
-// that do what a test says, and workers that stop where a test wants them to.
+// Package queuefixture has what the tests of queues and of their stores share: a queue on a clock
+// that a test moves, jobs that do what a test says, and workers that stop where a test wants them
+// to.
 package queuefixture
 
 import (
@@ -68,7 +69,8 @@ func (s *Fixture) OpenLive() *queue.Queue {
 	return Over(s.Harness.Open(s, Opening{OwnClock: true}))
 }
 
-// OpenWaking returns a queue whose workers are woken by pushes of other processes. It skips the test where there is none.
+// OpenWaking returns a queue whose workers are woken by pushes of other processes. It skips the
+// test where there is none.
 func (s *Fixture) OpenWaking() *queue.Queue {
 	s.Helper()
 	store := s.Harness.Open(s, Opening{Wakes: true})

@@ -10,8 +10,8 @@ import (
 	"github.com/taskd-go/task/queue"
 )
 
-// A Script says what the Scripted jobs that carry its number do, and keeps what they did. A job is rebuilt from JSON and
-// can hold nothing else of the test.
+// A Script says what the Scripted jobs that carry its number do, and keeps what they did. A job is
+// rebuilt from JSON and can hold nothing else of the test.
 type Script struct {
 	Do      func(ctx context.Context, name string) error // nil: the job succeeds
 	Times   int                                          // the job's Tries; 0: 5

@@ -29,8 +29,8 @@ type Tx struct {
 type Hooks struct {
 	// Before returns the statement's error, and then it is not sent.
 	Before func(context.Context, *Call) error
-	// After is called when the statement was carried out, and what it returned was read. Its error goes in place of
-	// the answer, as if that had been lost on its way.
+	// After is called when the statement was carried out, and what it returned was read. Its error
+	// goes in place of the answer, as if that had been lost on its way.
 	After func(context.Context, *Call) error
 }
 
@@ -133,8 +133,8 @@ func (c *conn) ExecContext(ctx context.Context, statement string, args []driver.
 	return result, c.after(ctx, call)
 }
 
-// QueryContext implements driver.QueryerContext. It reads the whole answer: until then a statement of its own is not
-// committed.
+// QueryContext implements driver.QueryerContext. It reads the whole answer: until then a statement
+// of its own is not committed.
 func (c *conn) QueryContext(ctx context.Context, statement string, args []driver.NamedValue) (driver.Rows, error) {
 	call := &Call{Statement: statement, Args: args, Tx: c.tx}
 	if err := c.before(ctx, call); err != nil {

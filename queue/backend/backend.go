@@ -13,16 +13,18 @@ type Backend interface {
 	// Can returns what the store can do. It never changes.
 	Can() Capabilities
 
-	// Push stores messages and returns a result for each, in their order. A message with a UniqueKey is the only one
-	// of its call. Errors reach the program as they are, so they say which job was refused.
+	// Push stores messages and returns a result for each, in their order. A message with a
+	// UniqueKey is the only one of its call. Errors reach the program as they are, so they say
+	// which job was refused.
 	Push(ctx context.Context, messages []Message) []Pushed
 
-	// Open starts to consume. A store that connects first may fail and is asked again, unless its error wraps
-	// ErrSetup or ErrUnsupported.
+	// Open starts to consume. A store that connects first may fail and is asked again, unless its
+	// error wraps ErrSetup or ErrUnsupported.
 	Open(ctx context.Context, s Session) (Consumer, error)
 }
 
-// Capabilities say what a store can do. Package queue refuses a push that needs more, with ErrUnsupported.
+// Capabilities say what a store can do. Package queue refuses a push that needs more, with
+// ErrUnsupported.
 type Capabilities struct {
 	Delay    bool // a message becomes due later
 	Priority bool // due messages of a queue come by priority
@@ -38,7 +40,8 @@ type Session struct {
 	Lease  time.Duration // how long a delivery stays reserved if the worker dies
 }
 
-// A Weight is a queue and its share of a worker's looks. A weight of 0 means that the order of the queues is strict.
+// A Weight is a queue and its share of a worker's looks. A weight of 0 means that the order of the
+// queues is strict.
 type Weight struct {
 	Queue  string
 	Weight int
@@ -50,24 +53,27 @@ type Want struct {
 	Queues []string // in the order in which they are to be emptied; some of the Session's
 }
 
-// A Consumer takes deliveries for one run of a worker. Receive and the methods of Sweeper and Tidier are called from
-// one goroutine; the other methods are safe for concurrent use beside them.
+// A Consumer takes deliveries for one run of a worker. Receive and the methods of Sweeper and
+// Tidier are called from one goroutine; the other methods are safe for concurrent use beside them.
 type Consumer interface {
-	// Receive reserves due messages and returns them in their order: by queue as in want, then by priority if the
-	// store can, then the oldest first. It counts an attempt of each. It does not wait for messages: none is no error.
+	// Receive reserves due messages and returns them in their order: by queue as in want, then by
+	// priority if the store can, then the oldest first. It counts an attempt of each. It does not
+	// wait for messages: none is no error.
 	Receive(ctx context.Context, want Want) ([]Delivery, error)
 
-	// Extend reserves deliveries for the lease once more, from now. Nil means that all are extended; else there is
-	// an error, which may be nil, for each receipt. ErrLost says that a delivery is reserved no longer.
+	// Extend reserves deliveries for the lease once more, from now. Nil means that all are
+	// extended; else there is an error, which may be nil, for each receipt. ErrLost says that a
+	// delivery is reserved no longer.
 	Extend(ctx context.Context, receipts []Receipt) []error
 
-	// Complete stores what becomes of at most MaxComplete deliveries and acknowledges them. Nil means that all are
-	// stored; else there is an error, which may be nil, for each completion. ErrLost says that nothing was stored,
-	// since the delivery is reserved no longer. Any other error may have been stored, and is tried again.
+	// Complete stores what becomes of at most MaxComplete deliveries and acknowledges them. Nil
+	// means that all are stored; else there is an error, which may be nil, for each completion.
+	// ErrLost says that nothing was stored, since the delivery is reserved no longer. Any other
+	// error may have been stored, and is tried again.
 	Complete(ctx context.Context, completions []Completion) []error
 
-	// Close gives back what was received and not returned by Receive. Open deliveries stay reserved until their
-	// leases end.
+	// Close gives back what was received and not returned by Receive. Open deliveries stay reserved
+	// until their leases end.
 	Close(ctx context.Context) error
 }
 

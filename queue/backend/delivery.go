@@ -34,8 +34,8 @@ type Delivery struct {
 	Receipt Receipt
 }
 
-// Envelope decodes the payload. The fields of the delivery override its members, and a payload without an id of its own
-// gets "db_" and the delivery's.
+// Envelope decodes the payload. The fields of the delivery override its members, and a payload
+// without an id of its own gets "db_" and the delivery's.
 func (d *Delivery) Envelope() (job.Envelope, error) {
 	e, err := job.Decode(d.Payload)
 	if err != nil {
@@ -54,8 +54,8 @@ func (d *Delivery) Envelope() (job.Envelope, error) {
 // FallbackID returns the id of a job whose payload has none.
 func (d *Delivery) FallbackID() string { return "db_" + d.ID }
 
-// hasID reports whether the message has an id of its own. Decode would have made one up from its content, and two
-// messages of one content are two jobs.
+// hasID reports whether the message has an id of its own. Decode would have made one up from its
+// content, and two messages of one content are two jobs.
 func hasID(payload []byte) bool {
 	const ours = `{"v":1,"jobId":"job_`
 	if len(payload) > len(ours) && string(payload[:len(ours)]) == ours {
@@ -70,8 +70,8 @@ func hasID(payload []byte) bool {
 type Completion struct {
 	Delivery *Delivery
 
-	// Outcome is Succeeded, Discarded or Skipped: the job is done and its message goes. Requeued or Deferred: it
-	// comes again. Dead: it becomes a dead letter.
+	// Outcome is Succeeded, Discarded or Skipped: the job is done and its message goes. Requeued or
+	// Deferred: it comes again. Dead: it becomes a dead letter.
 	Outcome job.Outcome
 
 	Envelope job.Envelope  // the job as it goes on; zero: the payload stays as it is
@@ -85,7 +85,8 @@ type Completion struct {
 	Letter *job.DeadLetter // of Outcome Dead; without what the store gives it
 }
 
-// Payload returns the message as it goes on: the envelope's encoding, or what was delivered if there is none.
+// Payload returns the message as it goes on: the envelope's encoding, or what was delivered if
+// there is none.
 func (c *Completion) Payload() []byte {
 	if c.Envelope.JobType == "" {
 		return c.Delivery.Payload

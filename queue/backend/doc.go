@@ -1,12 +1,14 @@
-// Package backend defines the seam between package queue and the stores that keep jobs: the interface [Backend], the
-// records that cross it, and its errors. A program that pushes and works jobs needs package queue and the package of a
-// store, such as queue/sqlqueue. Whoever writes a store implements Backend and tests it with queue/queuetest.
+// Package backend defines the seam between package queue and the stores that keep jobs: the
+// interface [Backend], the records that cross it, and its errors. A program that pushes and works
+// jobs needs package queue and the package of a store, such as queue/sqlqueue. Whoever writes a
+// store implements Backend and tests it with queue/queuetest.
 //
 // # Who does what
 //
-// A store keeps messages and hands each to one worker at a time. Package queue does the rest: it encodes jobs, draws
-// the order of the queues, runs handlers, decides what becomes of a job, batches completions and repeats them, and
-// calls hooks. So a store decides nothing about a job: it stores what a [Completion] says.
+// A store keeps messages and hands each to one worker at a time. Package queue does the rest: it
+// encodes jobs, draws the order of the queues, runs handlers, decides what becomes of a job,
+// batches completions and repeats them, and calls hooks. So a store decides nothing about a job: it
+// stores what a [Completion] says.
 //
 // # What every store promises
 //
@@ -23,7 +25,8 @@
 //
 // # What a store can do
 //
-// [Capabilities] says which options of a push a store honours. Further abilities are optional interfaces, which package
-// queue finds by type assertion: [TxPusher], [Control], [Admin], [Locker] and [Waker] on a Backend, [Sweeper] and
-// [Tidier] on a Consumer. A store that can do a part of one answers the rest with [Unsupported].
+// [Capabilities] says which options of a push a store honours. Further abilities are optional
+// interfaces, which package queue finds by type assertion: [TxPusher], [Control], [Admin], [Locker]
+// and [Waker] on a Backend, [Sweeper] and [Tidier] on a Consumer. A store that can do a part of one
+// answers the rest with [Unsupported].
 package backend

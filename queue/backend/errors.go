@@ -7,9 +7,11 @@ import (
 )
 
 var (
-	// ErrUnsupported says that the store cannot do what was asked for. Errors that wrap it name the store.
+	// ErrUnsupported says that the store cannot do what was asked for. Errors that wrap it name the
+	// store.
 	ErrUnsupported = errors.New("queue: not supported")
-	// ErrSetup says that the store cannot be used until somebody changes its setup. Workers do not try again.
+	// ErrSetup says that the store cannot be used until somebody changes its setup. Workers do not
+	// try again.
 	ErrSetup = errors.New("queue: the store is not set up for jobs")
 	// ErrLost says that a delivery is no longer reserved for the caller.
 	ErrLost = errors.New("queue: the delivery is another's")

@@ -39,8 +39,8 @@ const (
 	TakenReplace                   // it takes that job's place while no worker has it, with a new id; else as TakenReject
 )
 
-// A PushOption sets something of a push. Package queue has the options that all stores know; a store's package may have
-// others, such as sqlqueue.In.
+// A PushOption sets something of a push. Package queue has the options that all stores know; a
+// store's package may have others, such as sqlqueue.In.
 type PushOption func(*PushOptions)
 
 // PushOptions are what the options of one push say, before package queue has checked them.

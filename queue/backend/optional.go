@@ -8,8 +8,8 @@ import (
 	"github.com/taskd-go/task/middleware"
 )
 
-// A TxPusher is a Backend that can push as a part of the caller's transaction: no worker sees the messages before the
-// commit, and a rollback leaves nothing.
+// A TxPusher is a Backend that can push as a part of the caller's transaction: no worker sees the
+// messages before the commit, and a rollback leaves nothing.
 type TxPusher interface {
 	// PushTx is Push in tx, whose type is the store's own: the one that its push option takes.
 	PushTx(ctx context.Context, tx any, messages []Message) []Pushed
@@ -17,28 +17,30 @@ type TxPusher interface {
 
 // A Waker tells a worker that a queue may have jobs. A Backend that is one wakes all its workers.
 type Waker interface {
-	// Wait calls wake with the name of a queue, or "" for any, until ctx ends or it cannot go on. The worker then
-	// calls it again after a while.
+	// Wait calls wake with the name of a queue, or "" for any, until ctx ends or it cannot go on.
+	// The worker then calls it again after a while.
 	Wait(ctx context.Context, wake func(queue string)) error
 }
 
 // A Locker is a Backend that can keep what the layers of package middleware hold.
 type Locker interface {
-	// Locks returns the shared store. What is held there is held for all programs that use the backend.
+	// Locks returns the shared store. What is held there is held for all programs that use the
+	// backend.
 	Locks() middleware.Store
 }
 
 // A Sweeper is a Consumer of a store that does not end lapsed reservations by itself.
 type Sweeper interface {
-	// Lapsed returns some deliveries, of any queue and worker, whose leases have ended, except the kept ones. It
-	// changes nothing: the caller completes them with Lapsed set. full reports that there may be more.
+	// Lapsed returns some deliveries, of any queue and worker, whose leases have ended, except the
+	// kept ones. It changes nothing: the caller completes them with Lapsed set. full reports that
+	// there may be more.
 	Lapsed(ctx context.Context, keep []Receipt) (lapsed []Delivery, full bool, err error)
 }
 
 // A Tidier is a Consumer of a store in which something stays behind that has ended.
 type Tidier interface {
-	// Tidy removes it. Each worker calls it about once a second, with the orders that it has just read; the store
-	// decides what is worth a look.
+	// Tidy removes it. Each worker calls it about once a second, with the orders that it has just
+	// read; the store decides what is worth a look.
 	Tidy(ctx context.Context, read Orders) error
 }
 
@@ -46,13 +48,14 @@ type Tidier interface {
 type Control interface {
 	// Orders returns those in force. Each worker reads them about once a second.
 	Orders(ctx context.Context) (Orders, error)
-	// Pause and Resume begin and end a pause of a queue, "" is every queue. A repeated one is no error.
+	// Pause and Resume begin and end a pause of a queue, "" is every queue. A repeated one is no
+	// error.
 	Pause(ctx context.Context, queue string) error
 	Resume(ctx context.Context, queue string) error
 	// Restart makes Orders.Restart grow.
 	Restart(ctx context.Context) error
-	// Cancel removes a live job, and adds it to Orders.Cancelled for a few minutes if a worker has it. A job that is
-	// not there is ErrNotFound.
+	// Cancel removes a live job, and adds it to Orders.Cancelled for a few minutes if a worker has
+	// it. A job that is not there is ErrNotFound.
 	Cancel(ctx context.Context, id string) error
 }
 
@@ -63,8 +66,8 @@ type Orders struct {
 	Cancelled []string // ids of jobs that were taken away from their workers
 }
 
-// An Admin is a Backend whose jobs and dead letters can be looked at, counted and moved. The methods of the same names
-// of queue.Queue say what each does; "" as a queue is every queue.
+// An Admin is a Backend whose jobs and dead letters can be looked at, counted and moved. The
+// methods of the same names of queue.Queue say what each does; "" as a queue is every queue.
 type Admin interface {
 	Counts(ctx context.Context, queue string) (Counts, error)
 	List(ctx context.Context, queue string) iter.Seq2[JobInfo, error]

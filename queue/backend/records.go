@@ -6,8 +6,8 @@ import (
 	"github.com/taskd-go/task/job"
 )
 
-// MaxCount is how far Counts counts the jobs of one state: a number of MaxCount means that there are so many or more.
-// It bounds what a look at a deep queue costs.
+// MaxCount is how far Counts counts the jobs of one state: a number of MaxCount means that there
+// are so many or more. It bounds what a look at a deep queue costs.
 const MaxCount = 10_000
 
 // Counts are the jobs of a queue by state, each up to MaxCount. Dead letters are none of them.
@@ -20,7 +20,8 @@ type Counts struct {
 // Size returns the sum of all states.
 func (c Counts) Size() int64 { return c.Ready + c.Delayed + c.Reserved }
 
-// AtLeast reports whether a state reached MaxCount, so that there may be more jobs than Counts says.
+// AtLeast reports whether a state reached MaxCount, so that there may be more jobs than Counts
+// says.
 func (c Counts) AtLeast() bool { return max(c.Ready, c.Delayed, c.Reserved) >= MaxCount }
 
 // A JobInfo is a live job as its store has it.
@@ -50,7 +51,8 @@ type JobInfo struct {
 	Broken   string             `json:"broken,omitempty"`
 }
 
-// A Record is what Inspect finds: the job while it lives, and the dead letters that it left, the newest last.
+// A Record is what Inspect finds: the job while it lives, and the dead letters that it left, the
+// newest last.
 type Record struct {
 	Job  *JobInfo    `json:"job,omitempty"`
 	Dead []FailedJob `json:"dead,omitempty"`

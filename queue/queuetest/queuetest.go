@@ -1,5 +1,6 @@
-// Package queuetest is what package queue promises, as tests that run over any store. A store's own tests call [Run];
-// what a store's Capabilities or optional interfaces leave out is skipped, and refused as it should be.
+// Package queuetest is what package queue promises, as tests that run over any store. A store's own
+// tests call [Run]; what a store's Capabilities or optional interfaces leave out is skipped, and
+// refused as it should be.
 package queuetest
 
 import (
@@ -12,18 +13,19 @@ import (
 
 // A Harness is a store under test.
 type Harness struct {
-	// Open returns the store once more, as another process would open it. All that it returns in one test work on the
-	// same jobs. It closes what it opened when the test ends.
+	// Open returns the store once more, as another process would open it. All that it returns in
+	// one test work on the same jobs. It closes what it opened when the test ends.
 	Open func(t testing.TB, how Opening) backend.Backend
 
-	// SetClock moves the clock of all open stores but those of OwnClock. Nil: tests that need it are skipped.
+	// SetClock moves the clock of all open stores but those of OwnClock. Nil: tests that need it
+	// are skipped.
 	SetClock func(t testing.TB, now time.Time)
 
 	// Clear removes all jobs, dead letters and orders.
 	Clear func(t testing.TB)
 
-	// Insert stores a message that is due, as a program in another language does, without package queue. Nil: tests that
-	// need it are skipped.
+	// Insert stores a message that is due, as a program in another language does, without package
+	// queue. Nil: tests that need it are skipped.
 	Insert func(t testing.TB, queue string, payload []byte)
 }
 

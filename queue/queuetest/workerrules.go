@@ -92,7 +92,8 @@ func playWorkerRules(s *fixture.Fixture) {
 	}
 }
 
-// playWaits is the strategies of waiting, written as the Backoff method of a job that fails and fails.
+// playWaits is the strategies of waiting, written as the Backoff method of a job that fails and
+// fails.
 func playWaits(s *fixture.Fixture, v workerVectors) {
 	exponential := job.RetryPolicy{MaxAttempts: job.Unlimited, BaseDelay: time.Minute, MaxDelay: time.Hour, Multiplier: 2}
 	waits := map[string]func(n int) time.Duration{

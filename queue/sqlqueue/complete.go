@@ -89,7 +89,8 @@ func (s *Store) deleteReserved(ctx context.Context, x runner, ids []int64, token
 	return s.change(ctx, x, "DELETE FROM {jobs}", nil, cond, args)
 }
 
-// endReservation frees a row for its next run or buries it. Not ok: the reservation is another's by now.
+// endReservation frees a row for its next run or buries it. Not ok: the reservation is another's by
+// now.
 func (c *consumer) endReservation(ctx context.Context, tx *sql.Tx, e ending) (ok bool, err error) {
 	cond, args := "id = ? AND reserved_token = ?", []any{e.row.id, e.row.token.String}
 	if e.Lapsed { // it may have been renewed since it was read
@@ -123,8 +124,8 @@ func (c *consumer) endReservation(ctx context.Context, tx *sql.Tx, e ending) (ok
 	return err == nil, err
 }
 
-// endAlone is endReservation in a transaction of its own. What is too large for the database with the errors that it
-// gathered ends without them: else it would run for ever.
+// endAlone is endReservation in a transaction of its own. What is too large for the database with
+// the errors that it gathered ends without them: else it would run for ever.
 func (c *consumer) endAlone(ctx context.Context, e ending) (ok bool, err error) {
 	for {
 		err = c.inTx(ctx, func(tx *sql.Tx) (err error) {
@@ -162,7 +163,8 @@ func (c *consumer) bury(ctx context.Context, tx *sql.Tx, e ending) error {
 	return err
 }
 
-// buryLean stores the dead letter of a row with the payload that it has there, and of its errors the last one.
+// buryLean stores the dead letter of a row with the payload that it has there, and of its errors
+// the last one.
 func (c *consumer) buryLean(ctx context.Context, tx *sql.Tx, e ending, cond string, condArgs []any) error {
 	letter := e.Letter
 	history, err := historyOf(letter.Job, letter.Attempts[len(letter.Attempts)-1:])
@@ -188,8 +190,8 @@ func historyOf(e job.Envelope, attempts []job.AttemptError) (string, error) {
 // maxText is the length in bytes of a text that MySQL's TEXT takes.
 const maxText = 60_000
 
-// storable is a text as every database takes it: cut, in UTF-8, without NUL. A dead letter that could not be stored
-// would keep its job running for ever.
+// storable is a text as every database takes it: cut, in UTF-8, without NUL. A dead letter that
+// could not be stored would keep its job running for ever.
 func storable(text string) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text[:min(len(text), maxText)], "\uFFFD"), "\x00", "\uFFFD")
 	return textcut.To(text, maxText)

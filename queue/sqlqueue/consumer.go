@@ -33,9 +33,10 @@ func (s *Store) Open(_ context.Context, session backend.Session) (backend.Consum
 	return &consumer{Store: s, session: session, from: map[level]place{}, locksAt: time.Now().Add(locksEvery)}, nil
 }
 
-// Receive goes on from where it found the last jobs: before them lie the rows of finished jobs that the database has not
-// cleaned up, and each look would wade through them. What has come in there since, such as a push that was committed
-// late, is found once a second, after a call of Lapsed, or when nothing else is.
+// Receive goes on from where it found the last jobs: before them lie the rows of finished jobs that
+// the database has not cleaned up, and each look would wade through them. What has come in there
+// since, such as a push that was committed late, is found once a second, after a call of Lapsed, or
+// when nothing else is.
 func (c *consumer) Receive(ctx context.Context, want backend.Want) ([]backend.Delivery, error) {
 	look := claim{
 		queues: want.Queues, limit: want.Max, lease: c.session.Lease, from: c.from,
@@ -137,5 +138,6 @@ func (c *consumer) Tidy(ctx context.Context, read backend.Orders) error {
 	return c.sweepLocks(ctx)
 }
 
-// Close implements backend.Consumer. What Receive took it has returned, so there is nothing to give back.
+// Close implements backend.Consumer. What Receive took it has returned, so there is nothing to give
+// back.
 func (*consumer) Close(context.Context) error { return nil }

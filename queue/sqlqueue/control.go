@@ -9,7 +9,8 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// The kinds of rows in the control table. Workers read them at every look for jobs, at least once a second.
+// The kinds of rows in the control table. Workers read them at every look for jobs, at least once a
+// second.
 const (
 	kindPause   = "pause"   // name: the queue, "" is every queue
 	kindRestart = "restart" // name: ""; at: grows with every Restart
@@ -80,8 +81,8 @@ func (s *Store) Orders(ctx context.Context) (o backend.Orders, err error) {
 	return o, err
 }
 
-// keepEnded is how long in ms what has ended stays: a cancellation for the job's worker to read, and the rows of the
-// Store.
+// keepEnded is how long in ms what has ended stays: a cancellation for the job's worker to read,
+// and the rows of the Store.
 const keepEnded = 10 * 60 * 1000
 
 // sweepControl removes cancellations that every worker has read.

@@ -43,8 +43,8 @@ func (d Dialect) impl() dialect {
 	return nil
 }
 
-// A dialect is what differs between the databases. Statements are written with ? for a parameter and {now} for the
-// database's clock in UTC milliseconds.
+// A dialect is what differs between the databases. Statements are written with ? for a parameter
+// and {now} for the database's clock in UTC milliseconds.
 type dialect interface {
 	name() string
 	now() string
@@ -59,22 +59,26 @@ type dialect interface {
 	// ids and tokens are conditions that a column is one of a list.
 	ids(column string, list []int64) (cond string, args []any)
 	tokens(column string, list []string) (cond string, args []any)
-	// inlines reports whether these put their lists into the statement, so that there is no end of different ones.
+	// inlines reports whether these put their lists into the statement, so that there is no end of
+	// different ones.
 	inlines() bool
 
 	// insertMany is the INSERT of pushes of one call, whose ids count up in their order.
 	insertMany(messages []backend.Message, now int64) (statement string, args []any, err error)
-	// skipConflict ends an INSERT that shall do nothing when the unique key is taken; "" where that is an error.
+	// skipConflict ends an INSERT that shall do nothing when the unique key is taken; "" where that
+	// is an error.
 	skipConflict() string
 	// upsert ends an INSERT that shall change the row of that key instead.
 	upsert(key, set string) string
-	// lock ends a SELECT that locks its rows, and passLocked one that passes over rows which others have locked; ""
-	// where there is one writer at a time.
+	// lock ends a SELECT that locks its rows, and passLocked one that passes over rows which others
+	// have locked; "" where there is one writer at a time.
 	lock() string
 	passLocked() string
-	// candidates selects the ids of up to limit due rows from the queues in their order; see claim.go.
+	// candidates selects the ids of up to limit due rows from the queues in their order; see
+	// claim.go.
 	candidates(queues int) string
-	// next is the id of the row after one that was inserted by the same statement, where returning is false.
+	// next is the id of the row after one that was inserted by the same statement, where returning
+	// is false.
 	nextID() string
 
 	transient(err error) bool // worth another try of the whole transaction
@@ -83,14 +87,16 @@ type dialect interface {
 	tooLarge(err error) bool  // a statement or a value is
 }
 
-// levelRows selects the due rows of one level in their order. It takes the queue, the place to begin at and the limit.
+// levelRows selects the due rows of one level in their order. It takes the queue, the place to
+// begin at and the limit.
 func levelRows(priority int, lock string) string {
 	return "SELECT id FROM {jobs} WHERE queue = ? AND priority = " + strconv.Itoa(priority) +
 		" AND reserved_token IS NULL AND available_at <= {now} AND (available_at, id) >= (?, ?) ORDER BY available_at, id LIMIT ?" + lock
 }
 
-// levels selects the due rows of several queues, all levels of the first one first. It takes, for each queue,
-// what levelRows takes for each level from the highest to the lowest, and at the end the limit.
+// levels selects the due rows of several queues, all levels of the first one first. It takes, for
+// each queue, what levelRows takes for each level from the highest to the lowest, and at the end
+// the limit.
 func levels(queues int, lock string) string {
 	var b strings.Builder
 	for i := range queues {
@@ -104,7 +110,8 @@ func levels(queues int, lock string) string {
 	return "SELECT id FROM (" + b.String() + ") due LIMIT ?"
 }
 
-// dollars numbers the parameters the way PostgreSQL wants them. Our statements hold no ? but parameters.
+// dollars numbers the parameters the way PostgreSQL wants them. Our statements hold no ? but
+// parameters.
 func dollars(text string) string {
 	var b strings.Builder
 	n := 0

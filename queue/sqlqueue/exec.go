@@ -115,8 +115,8 @@ const (
 	txPause = 10 * time.Millisecond
 )
 
-// inTx runs fn in a transaction, again when the database says that another try may work. fn must start afresh each
-// time.
+// inTx runs fn in a transaction, again when the database says that another try may work. fn must
+// start afresh each time.
 func (s *Store) inTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	return s.again(ctx, func() error { return s.onceInTx(ctx, fn) })
 }
@@ -150,12 +150,14 @@ func (s *Store) onceInTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// change runs "verb WHERE cond" and returns the ids of the rows that it changed. It belongs into a transaction.
+// change runs "verb WHERE cond" and returns the ids of the rows that it changed. It belongs into a
+// transaction.
 func (s *Store) change(ctx context.Context, x runner, verb string, verbArgs []any, cond string, condArgs []any) (ids []int64, err error) {
 	if s.d.returning() {
 		return s.idsOf(ctx, x, verb+" WHERE "+cond+" RETURNING id", slices.Concat(verbArgs, condArgs))
 	}
-	// FOR UPDATE reads what is committed, and what it found stays as it is until the end of the transaction.
+	// FOR UPDATE reads what is committed, and what it found stays as it is until the end of the
+	// transaction.
 	ids, err = s.idsOf(ctx, x, "SELECT id FROM {jobs} WHERE "+cond+" FOR UPDATE", condArgs)
 	if err != nil || len(ids) == 0 {
 		return nil, err

@@ -55,7 +55,8 @@ func where(f backend.Filter) (cond string, args []any) {
 	return strings.Join(conds, " AND "), args
 }
 
-// Failed yields the dead letters that f chooses, the oldest first. It reads a page at a time. After an error it ends.
+// Failed yields the dead letters that f chooses, the oldest first. It reads a page at a time. After
+// an error it ends.
 func (s *Store) Failed(ctx context.Context, f backend.Filter) iter.Seq2[backend.FailedJob, error] {
 	return func(yield func(backend.FailedJob, error) bool) {
 		cond, args := where(f)
@@ -94,8 +95,8 @@ func (s *Store) FailedByID(ctx context.Context, id string) (backend.FailedJob, e
 	return page[0].FailedJob, nil
 }
 
-// CountFailed counts the dead letters that f chooses, by error class. Many of one class mean a fault that
-// a replay will meet again.
+// CountFailed counts the dead letters that f chooses, by error class. Many of one class mean a
+// fault that a replay will meet again.
 func (s *Store) CountFailed(ctx context.Context, f backend.Filter) (byClass map[string]int, err error) {
 	byClass = map[string]int{}
 	cond, args := where(f)
@@ -110,8 +111,8 @@ func (s *Store) CountFailed(ctx context.Context, f backend.Filter) (byClass map[
 	return byClass, err
 }
 
-// Prune removes the dead letters of a queue ("" is every queue) that died more than age ago, by the database's clock,
-// and says how many those were. Nothing else ever removes one, but Retry.
+// Prune removes the dead letters of a queue ("" is every queue) that died more than age ago, by the
+// database's clock, and says how many those were. Nothing else ever removes one, but Retry.
 func (s *Store) Prune(ctx context.Context, queue string, age time.Duration) (n int64, err error) {
 	cond, args := "failed_at < {now} - ?", []any{max(age, 0).Milliseconds()}
 	if queue != "" {

@@ -173,8 +173,8 @@ func (s *Store) countQueue(ctx context.Context, queue string, now int64, c *back
 	return err
 }
 
-// freeCounts counts each level of a queue in a range of the claim's index. For each level it takes the queue, the time
-// and the limit of the due rows, and then those of the others.
+// freeCounts counts each level of a queue in a range of the claim's index. For each level it takes
+// the queue, the time and the limit of the due rows, and then those of the others.
 var freeCounts = func() string {
 	var counts []string
 	for p := range backend.MaxPriority + 1 {

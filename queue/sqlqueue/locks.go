@@ -10,12 +10,13 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// Locks is the middleware.Store in the queue's database: what its layers hold is held for all programs that use it.
-// Its clock is the database's.
+// Locks is the middleware.Store in the queue's database: what its layers hold is held for all
+// programs that use it. Its clock is the database's.
 //
-// A lease is a row for one of the places under its key: who looks for a place passes over those that others are about
-// to take, so that many places are had and given back side by side. What is counted by key is counted by one after
-// another, behind a row of its key. What has ended is removed by the sweep of workers, or used again.
+// A lease is a row for one of the places under its key: who looks for a place passes over those
+// that others are about to take, so that many places are had and given back side by side. What is
+// counted by key is counted by one after another, behind a row of its key. What has ended is
+// removed by the sweep of workers, or used again.
 func (s *Store) Locks() middleware.Store { return locks{s} }
 
 type locks struct{ s *Store }
@@ -101,7 +102,8 @@ func (l locks) Count(ctx context.Context, key string) (n int, left time.Duration
 	return n, time.Duration(ends-now) * time.Millisecond, nil
 }
 
-// locked runs fn while nobody else is at the key. The row that stands for it lasts for keep ms at least.
+// locked runs fn while nobody else is at the key. The row that stands for it lasts for keep ms at
+// least.
 func (l locks) locked(ctx context.Context, name string, keep int64, fn func(tx *sql.Tx, now int64) error) error {
 	return l.limited(ctx, func(ctx context.Context) error {
 		return l.s.inTx(ctx, func(tx *sql.Tx) error {

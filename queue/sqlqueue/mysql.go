@@ -49,7 +49,8 @@ func (mysql) upsert(_, set string) string { return " ON DUPLICATE KEY UPDATE " +
 func (mysql) lock() string       { return " FOR UPDATE" }
 func (mysql) passLocked() string { return " FOR UPDATE SKIP LOCKED" }
 
-// No lock: it only says where to look, since a lock under UNION is more than the older servers know.
+// No lock: it only says where to look, since a lock under UNION is more than the older servers
+// know.
 func (mysql) candidates(queues int) string { return levels(queues, "") }
 
 // Rows of one INSERT whose number is known get ids in a row, one step apart.

@@ -26,7 +26,8 @@ func (l locks) Acquire(ctx context.Context, key, owner string, slots int, ttl ti
 	return ok && err == nil, free, err
 }
 
-// acquireOnce is neither ok nor knows how long it takes until a place is free when it is worth another try.
+// acquireOnce is neither ok nor knows how long it takes until a place is free when it is worth
+// another try.
 func (l locks) acquireOnce(ctx context.Context, name, owner string, slots int, ms int64) (ok bool, free time.Duration, err error) {
 	if ok, err = l.takePlace(ctx, name, owner, slots, ms); ok || err != nil {
 		return ok, 0, err
@@ -48,8 +49,8 @@ func (l locks) acquireOnce(ctx context.Context, name, owner string, slots int, m
 // acquireTries is how often Acquire looks for a place while some are free and others are at them.
 const acquireTries = 4
 
-// takePlace takes one of the first places under a name, unless owner has one or as many are held. Rows that others are
-// at are passed over.
+// takePlace takes one of the first places under a name, unless owner has one or as many are held.
+// Rows that others are at are passed over.
 func (l locks) takePlace(ctx context.Context, name, owner string, slots int, ms int64) (ok bool, err error) {
 	const take = "UPDATE {holds} SET owner = ?, at = {now} + ?, seq = seq + 1 WHERE name = ? AND slot = "
 	place := "SELECT slot FROM {holds} WHERE name = ? AND slot < ? AND at <= {now}" +
@@ -163,8 +164,8 @@ func (l locks) Release(ctx context.Context, key, owner string) error {
 	})
 }
 
-// change runs one statement and reports whether it changed a row. Where a statement by itself would lock all rows that
-// it looks at, it is in a transaction.
+// change runs one statement and reports whether it changed a row. Where a statement by itself would
+// lock all rows that it looks at, it is in a transaction.
 func (l locks) change(ctx context.Context, statement string, args ...any) (ok bool, err error) {
 	run := func(x runner) error {
 		result, err := l.s.exec(ctx, x, statement, args...)

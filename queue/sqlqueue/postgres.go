@@ -13,7 +13,8 @@ type postgres struct{}
 
 func (postgres) name() string { return "postgres" }
 
-// The sub-select makes it one value for the statement: an index cannot be searched for a volatile one.
+// The sub-select makes it one value for the statement: an index cannot be searched for a volatile
+// one.
 func (postgres) now() string {
 	return "(SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)"
 }

@@ -15,13 +15,13 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// In pushes as a part of the caller's transaction: no worker sees the job before the commit, and a rollback leaves
-// nothing.
+// In pushes as a part of the caller's transaction: no worker sees the job before the commit, and a
+// rollback leaves nothing.
 //
 //	id, err := q.Push(ctx, SendWelcomeMail{UserID: 7}, sqlqueue.In(tx))
 //
-// With SQLite nothing else of the queue may be used until the transaction has ended: it has the one connection that
-// writes.
+// With SQLite nothing else of the queue may be used until the transaction has ended: it has the one
+// connection that writes.
 func In(tx *sql.Tx) backend.PushOption { return func(o *backend.PushOptions) { o.Tx = tx } }
 
 // Push implements backend.Backend. Several messages are stored in one transaction: all or none.
@@ -162,8 +162,8 @@ func (s *Store) insertChunks(ctx context.Context, tx *sql.Tx, messages []backend
 	return ids, nil
 }
 
-// alike returns how many messages, from the first on, one INSERT can take: manyJSON has one value for all of most
-// columns.
+// alike returns how many messages, from the first on, one INSERT can take: manyJSON has one value
+// for all of most columns.
 func alike(messages []backend.Message) (n int) {
 	first := &messages[0]
 	for n = 1; n < min(chunk, len(messages)); n++ {
@@ -187,7 +187,8 @@ func manyValues(messages []backend.Message, now int64) (statement string, args [
 	return insertHead + chunkRow + strings.Repeat(", "+chunkRow, len(messages)-1), args, nil
 }
 
-// manyJSON is insertMany with what differs between the jobs in one parameter: p, t and l of rows, which takes it.
+// manyJSON is insertMany with what differs between the jobs in one parameter: p, t and l of rows,
+// which takes it.
 func manyJSON(messages []backend.Message, now int64, rows string) (statement string, args []any, err error) {
 	type differs struct {
 		Payload string `json:"p"`
@@ -316,7 +317,8 @@ func (d *debounce) forget(key string) {
 // errRaced says that the job which had a unique key went between two looks.
 var errRaced = errors.New("queue: unique key changed hands too often")
 
-// pushUnique pushes a job whose key may be taken. The unique index decides, so of many at once one gets it.
+// pushUnique pushes a job whose key may be taken. The unique index decides, so of many at once one
+// gets it.
 func (s *Store) pushUnique(ctx context.Context, tx *sql.Tx, m *backend.Message) (id string, err error) {
 	if tx != nil {
 		return s.pushUniqueIn(ctx, tx, m)

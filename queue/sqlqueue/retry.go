@@ -14,9 +14,10 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// Retry puts dead letters back into their queues, due at once, with all their attempts again and the ids that their
-// jobs had. Each goes in one transaction, so of two who retry one letter one finds it gone: ErrNotFound, before which
-// the letters named earlier are back. Those whose unique key is taken stay, and the error at the end is a *TakenError.
+// Retry puts dead letters back into their queues, due at once, with all their attempts again and
+// the ids that their jobs had. Each goes in one transaction, so of two who retry one letter one
+// finds it gone: ErrNotFound, before which the letters named earlier are back. Those whose unique
+// key is taken stay, and the error at the end is a *TakenError.
 func (s *Store) Retry(ctx context.Context, ids ...string) error {
 	var taken []string
 	for _, id := range ids {
@@ -45,11 +46,12 @@ func takenError(ids []string) error {
 
 const replayChunk = 100
 
-// RetryAll is Retry for the dead letters that f chooses, the oldest first, and says how many are back. It keeps no
-// more than a chunk of them in memory. A letter that the database does not take, such as one that is too large for it,
-// stays dead and holds up no other; the error at the end has a *ReplayError for each. Two such letters in a row end the
-// run, unless their size is the reason: then it is the database that fails. It can be run again after an error, and
-// takes up where it ended.
+// RetryAll is Retry for the dead letters that f chooses, the oldest first, and says how many are
+// back. It keeps no more than a chunk of them in memory. A letter that the database does not take,
+// such as one that is too large for it, stays dead and holds up no other; the error at the end has
+// a *ReplayError for each. Two such letters in a row end the run, unless their size is the reason:
+// then it is the database that fails. It can be run again after an error, and takes up where it
+// ended.
 func (s *Store) RetryAll(ctx context.Context, f backend.Filter) (n int, err error) {
 	of, err := s.matching(ctx, f)
 	if err != nil || f.DryRun {
@@ -132,8 +134,8 @@ func (s *Store) matching(ctx context.Context, f backend.Filter) (n int, err erro
 	return n, err
 }
 
-// replay moves letters back in one transaction. Those that are there no more are passed over. A key that was taken
-// after the look at it makes the transaction fail; the next look finds it.
+// replay moves letters back in one transaction. Those that are there no more are passed over. A key
+// that was taken after the look at it makes the transaction fail; the next look finds it.
 func (s *Store) replay(ctx context.Context, ids []int64) (back int, taken []string, err error) {
 	for range replayTries {
 		if back, taken, err = s.replayOnce(ctx, ids); !s.d.duplicate(err) {
@@ -204,7 +206,8 @@ func (s *Store) moveBack(ctx context.Context, tx *sql.Tx, letters []letter) erro
 	return err
 }
 
-// replayedPayload is the payload with attempt 1 and, in its meta, its history. What is no envelope goes back as it is.
+// replayedPayload is the payload with attempt 1 and, in its meta, its history. What is no envelope
+// goes back as it is.
 func replayedPayload(f letter) string {
 	e, err := job.Decode(f.row.payload)
 	if err != nil {

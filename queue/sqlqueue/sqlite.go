@@ -17,7 +17,8 @@ func (sqlite) now() string {
 	return "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)"
 }
 
-// A parameter alone after LIMIT is a hint to SQLite's planner, for which it prepares the statement again at each run.
+// A parameter alone after LIMIT is a hint to SQLite's planner, for which it prepares the statement
+// again at each run.
 func (sqlite) rebind(text string) string { return strings.ReplaceAll(text, "LIMIT ?", "LIMIT ? + 0") }
 func (sqlite) returning() bool           { return true }
 func (sqlite) prepares() bool            { return true }

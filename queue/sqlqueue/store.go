@@ -9,7 +9,8 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// ErrSchema says that the database lacks the queue's tables, or has older ones. It wraps backend.ErrSetup.
+// ErrSchema says that the database lacks the queue's tables, or has older ones. It wraps
+// backend.ErrSetup.
 var ErrSchema error = schemaError{}
 
 type schemaError struct{}
@@ -19,8 +20,9 @@ func (schemaError) Error() string {
 }
 func (schemaError) Unwrap() error { return backend.ErrSetup }
 
-// A Store keeps jobs in the tables of one database. It implements backend.Backend, holds no goroutine and needs no
-// Close: closing the *sql.DB, after the workers have returned, is enough. It is safe for concurrent use.
+// A Store keeps jobs in the tables of one database. It implements backend.Backend, holds no
+// goroutine and needs no Close: closing the *sql.DB, after the workers have returned, is enough. It
+// is safe for concurrent use.
 type Store struct {
 	options
 	db    *sql.DB
@@ -57,21 +59,24 @@ type options struct {
 // WithTables gives the tables other names.
 func WithTables(t Tables) Option { return func(o *options) { o.tables = t } }
 
-// WithReader lets what only reads (Counts, List, Failed, Inspect) use another pool of connections to the same database:
-// with SQLite, where writing has one connection, reads need not wait for it.
+// WithReader lets what only reads (Counts, List, Failed, Inspect) use another pool of connections
+// to the same database: with SQLite, where writing has one connection, reads need not wait for it.
 func WithReader(db *sql.DB) Option { return func(o *options) { o.readers = db } }
 
-// WithClock is an SQL expression for the time in UTC milliseconds, in place of the database's own clock: for tests.
+// WithClock is an SQL expression for the time in UTC milliseconds, in place of the database's own
+// clock: for tests.
 func WithClock(expr string) Option { return func(o *options) { o.clock = expr } }
 
-// WithNotify lets pushes to PostgreSQL notify a LISTEN channel, with the queue's name as the payload and at most once in
-// 100 ms for each queue, outside of transactions and inside; sqlqueue/postgres listens there. Other databases ignore it.
+// WithNotify lets pushes to PostgreSQL notify a LISTEN channel, with the queue's name as the
+// payload and at most once in 100 ms for each queue, outside of transactions and inside;
+// sqlqueue/postgres listens there. Other databases ignore it.
 func WithNotify(channel string) Option { return func(o *options) { o.channel = channel } }
 
-// New returns the store in db. It does no I/O: a database without the tables shows at the first call, as ErrSchema.
+// New returns the store in db. It does no I/O: a database without the tables shows at the first
+// call, as ErrSchema.
 //
-// With SQLite db must have one connection, transactions that begin with BEGIN IMMEDIATE, and a busy time-out where other
-// processes have the file open, as sqlqueue/sqlite opens it.
+// With SQLite db must have one connection, transactions that begin with BEGIN IMMEDIATE, and a busy
+// time-out where other processes have the file open, as sqlqueue/sqlite opens it.
 func New(db *sql.DB, d Dialect, opts ...Option) (*Store, error) {
 	s := &Store{db: db, d: d.impl()}
 	for _, set := range opts {
@@ -110,5 +115,6 @@ func (s *Store) Can() backend.Capabilities {
 	return backend.Capabilities{Delay: true, Priority: true, Unique: true, Atomic: true}
 }
 
-// Retries returns how many transactions were tried again after a deadlock or a lock that was not to be had.
+// Retries returns how many transactions were tried again after a deadlock or a lock that was not to
+// be had.
 func (s *Store) Retries() int64 { return s.retries.Load() }

@@ -11,9 +11,9 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// Tables are the names of the queue's tables: letters, digits and underscores, at most 48 bytes with the prefix. The
-// zero value means the defaults. A prefix has one set of tables, whatever their names: what was applied is kept
-// under the prefix alone.
+// Tables are the names of the queue's tables: letters, digits and underscores, at most 48 bytes
+// with the prefix. The zero value means the defaults. A prefix has one set of tables, whatever
+// their names: what was applied is kept under the prefix alone.
 type Tables struct {
 	Prefix string // of every table, the two below included
 	Jobs   string // default "jobs"
@@ -73,9 +73,10 @@ func (n names) replacer() *strings.Replacer {
 //go:embed migrations
 var migrationFiles embed.FS
 
-// Migrations are the SQL files that make the queue's tables, in the order of their names, with the names of t in
-// them. Their comments are those of goose, which queue/sqlqueue/migrate uses; another tool may read the part between
-// "+goose Up" and "+goose Down". For a Dialect or Tables that New refuses, opening a file gives that error.
+// Migrations are the SQL files that make the queue's tables, in the order of their names, with the
+// names of t in them. Their comments are those of goose, which queue/sqlqueue/migrate uses; another
+// tool may read the part between "+goose Up" and "+goose Down". For a Dialect or Tables that New
+// refuses, opening a file gives that error.
 func Migrations(d Dialect, t Tables) fs.FS {
 	n, err := t.names()
 	if err == nil && d.impl() == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
-// The databases' durability is that of their openers' defaults: SQLite with synchronous=NORMAL, PostgreSQL and
-// MariaDB as their servers are set.
+// The databases' durability is that of their openers' defaults: SQLite with synchronous=NORMAL,
+// PostgreSQL and MariaDB as their servers are set.
 
 type nothing struct{ N int }
 
@@ -49,7 +49,8 @@ func BenchmarkPush(b *testing.B) {
 	}
 }
 
-// BenchmarkPushNotify is what announcing pushes costs: a NOTIFY takes a lock that all commits with one share.
+// BenchmarkPushNotify is what announcing pushes costs: a NOTIFY takes a lock that all commits with
+// one share.
 func BenchmarkPushNotify(b *testing.B) {
 	db := openPostgreSQL(b)
 	for name, channel := range map[string]string{"off": "", "on": db.Channel} {
@@ -107,7 +108,8 @@ func BenchmarkWork(b *testing.B) {
 	}
 }
 
-// BenchmarkPickUp is the time from a push of another queue value to the handler of an idle worker at its defaults.
+// BenchmarkPickUp is the time from a push of another queue value to the handler of an idle worker
+// at its defaults.
 func BenchmarkPickUp(b *testing.B) {
 	for _, d := range databases {
 		b.Run(d.name, func(b *testing.B) {

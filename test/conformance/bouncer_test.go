@@ -18,8 +18,9 @@ import (
 	"github.com/taskd-go/task/queue/sqlqueue/postgres"
 )
 
-// Prepared statements and parameters of sessions fail behind PgBouncer. Here the whole suite passes through one in
-// transaction mode that prepares nothing, without a waker: workers look at intervals.
+// Prepared statements and parameters of sessions fail behind PgBouncer. Here the whole suite passes
+// through one in transaction mode that prepares nothing, without a waker: workers look at
+// intervals.
 func TestThroughPgBouncer_Row54(t *testing.T) {
 	direct := openPostgreSQL(t) // skips where there is no server
 	dsn := pgBouncer(t)

@@ -21,8 +21,9 @@ func TestIndexesStaySmall_Row50(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
 			db := d.open(t)
-			// Between two vacuums, a minute apart, PostgreSQL's indexes keep what was churned, about what as many live rows
-			// need. Twice as many leave room for a machine that gets faster meanwhile.
+			// Between two vacuums, a minute apart, PostgreSQL's indexes keep what was churned,
+			// about what as many live rows need. Twice as many leave room for a machine that gets
+			// faster meanwhile.
 			const first = 10_000
 			minute := int(first / churn(t, db, first, nil).Minutes())
 			fill(t, db, "elsewhere", future, scale(max(200_000, 2*minute), 10_000))
@@ -39,7 +40,8 @@ func TestIndexesStaySmall_Row50(t *testing.T) {
 	}
 }
 
-// vacuums does what PostgreSQL's own autovacuum does once a minute, where a server has it off or a test is over before.
+// vacuums does what PostgreSQL's own autovacuum does once a minute, where a server has it off or a
+// test is over before.
 func vacuums(t *testing.T, db database) func() {
 	t.Helper()
 	if db.Dialect != sqlqueue.PostgreSQL {
@@ -73,8 +75,8 @@ func TestNoIndexHasThePayload_Row50(t *testing.T) {
 	}
 }
 
-// A long transaction keeps dead rows, and the claims wade through them. Here jobs go on at half of their rate at least,
-// and the table's settings let the database clean up at once after it.
+// A long transaction keeps dead rows, and the claims wade through them. Here jobs go on at half of
+// their rate at least, and the table's settings let the database clean up at once after it.
 func TestLongTransactionDelaysNoJob_Row51(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {

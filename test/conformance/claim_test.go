@@ -34,8 +34,8 @@ var shapes = map[string]string{
 	"UPDATE .. WHERE id=(SELECT .. LIMIT 1) RETURNING id": "UPDATE {jobs} SET reserved_token = $1 WHERE id = (SELECT id FROM {jobs} WHERE " + freeRow + " LIMIT 1) RETURNING id",
 }
 
-// TestClaimVectors shows of each shape, in two sessions over one ready row, what the vectors say of it: why the claim
-// of this package is as it is.
+// TestClaimVectors shows of each shape, in two sessions over one ready row, what the vectors say of
+// it: why the claim of this package is as it is.
 func TestClaimVectors(t *testing.T) {
 	data, err := os.ReadFile("../../queue/queuetest/testdata/db_queue_claim_sql.json")
 	require.NoError(t, err)
@@ -95,7 +95,8 @@ func claimed(ctx context.Context, x querier, statement string, args ...any) (n i
 	return n, rows.Err()
 }
 
-// twoSessions claims in a transaction that stays open until a second session has claimed, or waits for it.
+// twoSessions claims in a transaction that stays open until a second session has claimed, or waits
+// for it.
 func twoSessions(t *testing.T, db *sql.DB, statement string) (owners int, waited bool) {
 	t.Helper()
 	first, err := db.BeginTx(t.Context(), nil)
@@ -138,9 +139,9 @@ func twoSessions(t *testing.T, db *sql.DB, statement string) (owners int, waited
 	return owners + got.n, waited
 }
 
-// TestTwoClaimsHaveOneOwner holds the very statement that a worker sends in an open transaction: another worker does not
-// wait for it, and of both one has the row, whether that transaction is committed or not. With SQLite, which has one
-// writer at a time, the other one waits.
+// TestTwoClaimsHaveOneOwner holds the very statement that a worker sends in an open transaction:
+// another worker does not wait for it, and of both one has the row, whether that transaction is
+// committed or not. With SQLite, which has one writer at a time, the other one waits.
 func TestTwoClaimsHaveOneOwner(t *testing.T) {
 	for _, d := range databases {
 		for _, commit := range []bool{true, false} {
@@ -193,8 +194,8 @@ func TestTwoClaimsHaveOneOwner(t *testing.T) {
 	}
 }
 
-// claimOf is the statement by which a worker locks a row, and its arguments. {id} stands for the row's id where
-// it names one.
+// claimOf is the statement by which a worker locks a row, and its arguments. {id} stands for the
+// row's id where it names one.
 func claimOf(t *testing.T, db database) (statement string, args []any) {
 	t.Helper()
 	spied := spy(t, db.SQL, func(sent string, named []driver.NamedValue) {

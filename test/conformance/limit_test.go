@@ -20,11 +20,12 @@ const (
 	limitTook      = 100 * time.Millisecond
 )
 
-// limitSlots is what the limit lets run. A small machine is busy with 400 jobs a second, limit or not, so only the full size asks for them.
+// limitSlots is what the limit lets run. A small machine is busy with 400 jobs a second, limit or
+// not, so only the full size asks for them.
 func limitSlots() int { return scale(40, 8) }
 
-// A global limit halved the throughput. Here a limit that four processes share in the database costs less than a tenth
-// of what they do without one.
+// A global limit halved the throughput. Here a limit that four processes share in the database
+// costs less than a tenth of what they do without one.
 func TestGlobalLimitKeepsTheThroughput_Row43(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
@@ -70,8 +71,8 @@ func workLimited(ctx context.Context, q *queue.Queue) error {
 	return workFor(ctx, q, middleware.Concurrent(q.Store(), middleware.Key("quota"), limitSlots(), middleware.OnBusy(job.Defer(limitTook/2))))
 }
 
-// workFor works for a while and prints how many jobs ended in it. The while begins when every slot has had a job: until
-// then connections are opened, and a limit has each slot open one.
+// workFor works for a while and prints how many jobs ended in it. The while begins when every slot
+// has had a job: until then connections are opened, and a limit has each slot open one.
 func workFor(ctx context.Context, q *queue.Queue, layers ...job.Middleware) error {
 	first := int64(limitSlots() / limitProcesses)
 	var ended, ran atomic.Int64

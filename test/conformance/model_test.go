@@ -18,8 +18,8 @@ import (
 	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
-// TestModel plays random pushes, runs, crashes and waits, and compares the tables with a model of them. The
-// database's clock is up to five minutes beside the worker's.
+// TestModel plays random pushes, runs, crashes and waits, and compares the tables with a model of
+// them. The database's clock is up to five minutes beside the worker's.
 func TestModel(t *testing.T) {
 	if flag.Lookup("rapid.checks").Value.String() == flag.Lookup("rapid.checks").DefValue {
 		require.NoError(t, flag.Set("rapid.checks", "8"))
@@ -173,7 +173,8 @@ func (m *model) run(rt *rapid.T) {
 	require.NoError(rt, err)
 }
 
-// crash lets a worker take jobs and never be heard of again. What its handlers answer at the end is too late.
+// crash lets a worker take jobs and never be heard of again. What its handlers answer at the end is
+// too late.
 func (m *model) crash(rt *rapid.T) {
 	c, err := m.q.Counts(context.Background(), "")
 	require.NoError(rt, err)

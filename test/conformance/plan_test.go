@@ -28,7 +28,8 @@ const (
 	fullReady  = 10_000
 )
 
-// TestManyRows is what must stay quick over many rows: which statements use an index, what a claim costs, and Counts.
+// TestManyRows is what must stay quick over many rows: which statements use an index, what a claim
+// costs, and Counts.
 func TestManyRows(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
@@ -48,7 +49,8 @@ func TestManyRows(t *testing.T) {
 	}
 }
 
-// Counting states is O(n) and hurts or blocks the store. Here Counts ends at a cap: below 50 ms, however many rows.
+// Counting states is O(n) and hurts or blocks the store. Here Counts ends at a cap: below 50 ms,
+// however many rows.
 func countsAreQuick(t *testing.T, db database) {
 	const most = 50 * time.Millisecond
 	q := openQueue(t, db)
@@ -123,8 +125,8 @@ func nothingWorker(t testing.TB, q *queue.Queue, ran func(), opts ...queue.Worke
 	return queue.NewWorker(q, reg, append([]queue.WorkerOption{quiet}, opts...)...)
 }
 
-// plansUseIndexes lets a queue do everything once, and asks for the plan of each statement that it sent. None may walk
-// through all jobs or all dead letters.
+// plansUseIndexes lets a queue do everything once, and asks for the plan of each statement that it
+// sent. None may walk through all jobs or all dead letters.
 func plansUseIndexes(t *testing.T, db database) {
 	type sent struct {
 		statement string
@@ -182,7 +184,8 @@ func walks(db database) *regexp.Regexp {
 	}[db.Dialect])
 }
 
-// doEverything makes a queue send each statement about jobs and dead letters that workers and operators cause.
+// doEverything makes a queue send each statement about jobs and dead letters that workers and
+// operators cause.
 func doEverything(t *testing.T, db database, q *queue.Queue) {
 	ctx := t.Context()
 	none := func(_ any, err error) { t.Helper(); require.NoError(t, err) }

@@ -33,7 +33,8 @@ func (p place) gate() string { return filepath.Join(p.Dir, "gate") }
 func pooledJobs() *job.Registry {
 	reg, err := job.NewRegistry(
 		job.Typed("stuck", func(context.Context, place, job.Envelope) job.Result { select {} }),
-		// patient waits at the gate, deaf to its context, and notes each of its runs by its attempt.
+		// patient waits at the gate, deaf to its context, and notes each of its runs by its
+		// attempt.
 		job.Typed("patient", func(_ context.Context, p place, e job.Envelope) job.Result {
 			f, err := os.OpenFile(p.runs(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 			if err != nil {
@@ -85,7 +86,8 @@ func (p place) note(what string, err error) error {
 	return errors.Join(write, f.Close(), err)
 }
 
-// TestHooksOfAPooledJobRunWhereItIsSupervised lets a job run in the pool, and its layers and its Failed method here.
+// TestHooksOfAPooledJobRunWhereItIsSupervised lets a job run in the pool, and its layers and its
+// Failed method here.
 func TestHooksOfAPooledJobRunWhereItIsSupervised(t *testing.T) {
 	db := openSQLite(t)
 	q := openQueue(t, db)
@@ -102,8 +104,9 @@ func TestHooksOfAPooledJobRunWhereItIsSupervised(t *testing.T) {
 	assert.Equal(t, "layer in the supervisor\nhandle in the worker\nfailed: no in the supervisor\n", string(text))
 }
 
-// TestANeighboursHardLimitCostsNoAttempt lets a job die with a worker that is stopped because another job is past its
-// limit: it comes again at once, without an attempt or a crash, and its neighbour goes the way of a timeout.
+// TestANeighboursHardLimitCostsNoAttempt lets a job die with a worker that is stopped because
+// another job is past its limit: it comes again at once, without an attempt or a crash, and its
+// neighbour goes the way of a timeout.
 func TestANeighboursHardLimitCostsNoAttempt(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 	"github.com/taskd-go/task/queue"
 )
 
-// A retry of all loads 300,000 dead letters into memory. Here it takes less than 50 MB, and when it is killed half way
-// the next one goes on, with no job lost or doubled.
+// A retry of all loads 300,000 dead letters into memory. Here it takes less than 50 MB, and when it
+// is killed half way the next one goes on, with no job lost or doubled.
 func TestRetryOfAllIsChunkedAndResumable_Row57(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {

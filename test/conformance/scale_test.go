@@ -14,7 +14,8 @@ import (
 	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
-// scale is the size of a test. A short one says as much about what is right and less about what is fast.
+// scale is the size of a test. A short one says as much about what is right and less about what is
+// fast.
 func scale(huge, short int) int { return testsize.Of(huge, short) }
 
 // series is a table s with a column n that counts from 1 to n.
@@ -34,7 +35,8 @@ func run(t testing.TB, db database, statement string) {
 	require.NoError(t, err, statement)
 }
 
-// fill inserts n jobs that do nothing, over all priorities. due is an expression of s.n for when they are due.
+// fill inserts n jobs that do nothing, over all priorities. due is an expression of s.n for when
+// they are due.
 func fill(t testing.TB, db database, name, due string, n int) {
 	t.Helper()
 	run(t, db, fmt.Sprintf(`INSERT INTO %sjobs (queue, payload, priority, available_at)
@@ -56,7 +58,8 @@ func bury(t testing.TB, db database, n int) {
 		series(db.Dialect, n)))
 }
 
-// analyze makes the planner see what was filled in, as the servers do by themselves after a while. SQLite never does.
+// analyze makes the planner see what was filled in, as the servers do by themselves after a while.
+// SQLite never does.
 func analyze(t testing.TB, db database) {
 	t.Helper()
 	for _, table := range []string{"jobs", "failed_jobs"} {

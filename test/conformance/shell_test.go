@@ -45,7 +45,8 @@ func TestOneInsertOfAShellPushesAJob(t *testing.T) {
 	}
 }
 
-// TestTheClaimOfTheDocumentTakesAJob runs the statement that docs/tables.md gives to other languages.
+// TestTheClaimOfTheDocumentTakesAJob runs the statement that docs/tables.md gives to other
+// languages.
 func TestTheClaimOfTheDocumentTakesAJob(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/tables.md")
 	require.NoError(t, err)
@@ -105,8 +106,8 @@ func sqliteFile(t *testing.T, db database) (path string) {
 	return path
 }
 
-// Two workers on one file read the same row before they update it. Here several processes share a file, and each job
-// runs once.
+// Two workers on one file read the same row before they update it. Here several processes share a
+// file, and each job runs once.
 func TestSeveralProcessesOnOneFile_Row53(t *testing.T) {
 	const jobs, workers = 5000, 3
 	db := openSQLite(t)

@@ -168,8 +168,8 @@ func hookedPool(t testing.TB, db *sql.DB, before func(context.Context, *sqltest.
 
 var errFault = errors.New("injected fault")
 
-// broken is a queue with a hook before each statement, "BEGIN" and "COMMIT" too. What the hook returns is the statement's
-// error, and it did not reach the database.
+// broken is a queue with a hook before each statement, "BEGIN" and "COMMIT" too. What the hook
+// returns is the statement's error, and it did not reach the database.
 func (s *sqlFixture) broken(hook func(ctx context.Context, statement string) error) *queue.Queue {
 	s.Helper()
 	return s.hooked(func(ctx context.Context, c *sqltest.Call) error { return hook(ctx, c.Statement) })

@@ -14,7 +14,8 @@ import (
 	"github.com/taskd-go/task/queue/sqlqueue/sqlite"
 )
 
-// TestSQLiteWakerSeesOthersWrite is a waker by itself: a worker would find the job in the end without it.
+// TestSQLiteWakerSeesOthersWrite is a waker by itself: a worker would find the job in the end
+// without it.
 func TestSQLiteWakerSeesOthersWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "queue.db")
 	ours, err := sqlite.Open(t.Context(), path, sqlite.Normal)

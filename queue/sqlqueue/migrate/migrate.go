@@ -12,8 +12,8 @@ import (
 	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
-// Up applies the migrations that db lacks and returns how many those were. Two programs may call it at once on
-// PostgreSQL, where it takes a lock; elsewhere one of them can fail and may try again.
+// Up applies the migrations that db lacks and returns how many those were. Two programs may call it
+// at once on PostgreSQL, where it takes a lock; elsewhere one of them can fail and may try again.
 func Up(ctx context.Context, db *sql.DB, d sqlqueue.Dialect, t sqlqueue.Tables) (applied int, err error) {
 	p, err := provider(db, d, t)
 	if err != nil {

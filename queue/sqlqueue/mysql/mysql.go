@@ -15,9 +15,9 @@ import (
 	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
-// Open connects to the database that a name of the driver (user:password@tcp(host:3306)/database) or a mysql:// URL
-// names, or says why it cannot. The pool has at most 16 connections. Give the server innodb_flush_log_at_trx_commit=1
-// for commits that survive a power failure.
+// Open connects to the database that a name of the driver (user:password@tcp(host:3306)/database)
+// or a mysql:// URL names, or says why it cannot. The pool has at most 16 connections. Give the
+// server innodb_flush_log_at_trx_commit=1 for commits that survive a power failure.
 func Open(ctx context.Context, dsn string) (*sql.DB, error) {
 	config, err := parse(dsn)
 	if err != nil {
@@ -42,7 +42,8 @@ func Open(ctx context.Context, dsn string) (*sql.DB, error) {
 	return db, nil
 }
 
-// logger takes what the driver would print besides the errors that it returns: connections that the server closed.
+// logger takes what the driver would print besides the errors that it returns: connections that the
+// server closed.
 type logger struct{}
 
 func (logger) Print(v ...any) { slog.Debug("mysql: " + strings.TrimSpace(fmt.Sprintln(v...))) }

@@ -21,8 +21,9 @@ type DB struct {
 	config *pgx.ConnConfig
 }
 
-// Open connects to the database that a connection string or postgres:// URL names, or says why it cannot. The pool has
-// at most 16 connections. Behind PgBouncer in transaction mode give it default_query_exec_mode=exec, and see Store.
+// Open connects to the database that a connection string or postgres:// URL names, or says why it
+// cannot. The pool has at most 16 connections. Behind PgBouncer in transaction mode give it
+// default_query_exec_mode=exec, and see Store.
 func Open(ctx context.Context, dsn string) (*DB, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
@@ -45,9 +46,9 @@ type oneLine struct{ error }
 func (e oneLine) Error() string { return strings.ReplaceAll(e.error.Error(), "\n\t", " ") }
 func (e oneLine) Unwrap() error { return e.error }
 
-// A Store keeps jobs in the database. Its pushes are announced on the channel of its tables, and it wakes its workers when
-// it hears one there, on a connection of its own outside the pool. Behind PgBouncer in transaction mode use sqlqueue.New,
-// whose workers look at intervals.
+// A Store keeps jobs in the database. Its pushes are announced on the channel of its tables, and it
+// wakes its workers when it hears one there, on a connection of its own outside the pool. Behind
+// PgBouncer in transaction mode use sqlqueue.New, whose workers look at intervals.
 type Store struct {
 	*sqlqueue.Store
 	waker waker

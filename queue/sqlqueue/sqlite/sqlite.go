@@ -1,4 +1,5 @@
-// Package sqlite opens an SQLite file for a queue: in WAL mode, with one connection that writes and a pool that reads.
+// Package sqlite opens an SQLite file for a queue: in WAL mode, with one connection that writes and
+// a pool that reads.
 package sqlite
 
 import (
@@ -28,8 +29,9 @@ const (
 	Full   Durability = "FULL"   // a power failure too; each commit waits for the disk
 )
 
-// Open opens the file at path, or makes it in a folder that is there, and checks that it can be written. "" as d is
-// Normal. A statement waits up to 10 s for another process that writes, and fails then.
+// Open opens the file at path, or makes it in a folder that is there, and checks that it can be
+// written. "" as d is Normal. A statement waits up to 10 s for another process that writes, and
+// fails then.
 func Open(ctx context.Context, path string, d Durability) (*DB, error) {
 	if path == "" {
 		return nil, errors.New("sqlite: path must not be empty")
@@ -62,8 +64,8 @@ func Open(ctx context.Context, path string, d Durability) (*DB, error) {
 	return &DB{Write: write, Read: read}, nil
 }
 
-// ping makes the first connection. The change of a fresh file to WAL mode does not wait for another process that does the
-// same.
+// ping makes the first connection. The change of a fresh file to WAL mode does not wait for another
+// process that does the same.
 func ping(ctx context.Context, db *sql.DB) error {
 	for end := time.Now().Add(busy); ; {
 		err := db.PingContext(ctx)

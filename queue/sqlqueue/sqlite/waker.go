@@ -10,17 +10,18 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// A waker wakes a worker when any process has written to the file. Without it a worker learns of another process's
-// pushes when it looks the next time.
+// A waker wakes a worker when any process has written to the file. Without it a worker learns of
+// another process's pushes when it looks the next time.
 type waker struct{ read *sql.DB }
 
-// gather is the pause after a wake-up: a commit is several writes, and a busy file has many commits.
+// gather is the pause after a wake-up: a commit is several writes, and a busy file has many
+// commits.
 const gather = time.Millisecond
 
 var errGone = errors.New("it is gone")
 
-// wait watches the log beside the file, to which every commit goes first. The log is there for as long as a connection
-// is.
+// wait watches the log beside the file, to which every commit goes first. The log is there for as
+// long as a connection is.
 func (w waker) wait(ctx context.Context, wake func(queue string)) error {
 	changes, err := w.watch(ctx)
 	if err != nil {
