@@ -285,7 +285,7 @@ func (s *session) end() (abandoned []string) {
 	return abandoned
 }
 
-// closeConsumer lets the store take back what it gave and nobody started.
+// closeConsumer lets the store take back what no handler has started.
 func (s *session) closeConsumer() {
 	if s.consumer == nil {
 		return

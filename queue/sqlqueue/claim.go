@@ -69,7 +69,7 @@ func (s *Store) claimReturning(ctx context.Context, c claim) (rows []*row, err e
 	return rows, err
 }
 
-// claimTries is how often claimLocking looks again when others were faster.
+// claimTries is how often claimLocking looks again when other workers were faster.
 const claimTries = 5
 
 func (s *Store) claimLocking(ctx context.Context, c claim) (rows []*row, err error) {
@@ -122,7 +122,7 @@ func (s *Store) renew(ctx context.Context, ids []int64, tokens []string, lease t
 	return held, err
 }
 
-// reservations is the condition of being one of the rows under one of the tokens.
+// reservations returns the condition that a row is one of ids and has one of the tokens.
 func (s *Store) reservations(ids []int64, tokens []string) (cond string, args []any) {
 	tokens = slices.Compact(slices.Sorted(slices.Values(tokens)))
 	inIDs, args := s.d.ids("id", ids)

@@ -22,7 +22,8 @@ type ending struct {
 
 const free = "UPDATE {jobs} SET reserved_token = NULL, reserved_at = NULL, lease_until = NULL, attempts = attempts - ?, crashes = crashes + ?, seq = seq + 1, available_at = "
 
-// Complete stores completions in one transaction, so they fail together.
+// Complete implements backend.Consumer. It stores the completions in one transaction, so they fail
+// together.
 func (c *consumer) Complete(ctx context.Context, completions []backend.Completion) []error {
 	var ids []int64 // of all, in their order
 	var done []int64
@@ -124,8 +125,9 @@ func (c *consumer) endReservation(ctx context.Context, tx *sql.Tx, e ending) (ok
 	return err == nil, err
 }
 
-// endAlone is endReservation in a transaction of its own. What is too large for the database with
-// the errors that it gathered ends without them: else it would run for ever.
+// endAlone is endReservation in a transaction of its own. A row that the database refuses as too
+// large, because of the errors that its job has gathered, it ends without them: else the job would
+// never end.
 func (c *consumer) endAlone(ctx context.Context, e ending) (ok bool, err error) {
 	for {
 		err = c.inTx(ctx, func(tx *sql.Tx) (err error) {
@@ -190,8 +192,8 @@ func historyOf(e job.Envelope, attempts []job.AttemptError) (string, error) {
 // maxText is the length in bytes of a text that MySQL's TEXT takes.
 const maxText = 60_000
 
-// storable is a text as every database takes it: cut, in UTF-8, without NUL. A dead letter that
-// could not be stored would keep its job running for ever.
+// storable returns a text that every database takes: cut, in UTF-8, without NUL. A job whose dead
+// letter cannot be stored would never end.
 func storable(text string) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text[:min(len(text), maxText)], "\uFFFD"), "\x00", "\uFFFD")
 	return textcut.To(text, maxText)

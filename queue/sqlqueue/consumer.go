@@ -25,7 +25,7 @@ var (
 	_ backend.Tidier   = (*consumer)(nil)
 )
 
-// locksEvery is the time between sweeps of what locks have left.
+// locksEvery is the time between sweeps of what locks leave behind.
 const locksEvery = time.Minute
 
 // Open implements backend.Backend. It does no I/O.
@@ -33,10 +33,10 @@ func (s *Store) Open(_ context.Context, session backend.Session) (backend.Consum
 	return &consumer{Store: s, session: session, from: map[level]place{}, locksAt: time.Now().Add(locksEvery)}, nil
 }
 
-// Receive goes on from where it found the last jobs: before them lie the rows of finished jobs that
-// the database has not cleaned up, and each look would wade through them. What has come in there
-// since, such as a push that was committed late, is found once a second, after a call of Lapsed, or
-// when nothing else is.
+// Receive implements backend.Consumer. It goes on from where it found the last jobs: before them
+// lie the rows of finished jobs that the database has not cleaned up, which each look would read
+// again. A row that appears there later, such as a push whose transaction was committed late, it
+// finds after a call of Lapsed, which comes once a second, or when it finds nothing else.
 func (c *consumer) Receive(ctx context.Context, want backend.Want) ([]backend.Delivery, error) {
 	look := claim{
 		queues: want.Queues, limit: want.Max, lease: c.session.Lease, from: c.from,
@@ -56,7 +56,8 @@ func (c *consumer) Receive(ctx context.Context, want backend.Want) ([]backend.De
 	return deliveries(rows), nil
 }
 
-// Extend renews leases. All go in one statement, so they fail together.
+// Extend implements backend.Consumer. All leases are extended in one statement, so they fail
+// together.
 func (c *consumer) Extend(ctx context.Context, receipts []backend.Receipt) []error {
 	ids, tokens := reserved(receipts)
 	held, err := c.renew(ctx, ids, tokens, c.session.Lease)
@@ -66,7 +67,7 @@ func (c *consumer) Extend(ctx context.Context, receipts []backend.Receipt) []err
 	return lost(ids, held)
 }
 
-// lost has ErrLost for each of ids that is not among held; nil if all are.
+// lost returns ErrLost for each of ids that is not among held; nil if all are.
 func lost(ids, held []int64) []error {
 	if len(held) == len(ids) {
 		return nil
@@ -89,7 +90,7 @@ func set(ids []int64) map[int64]bool {
 	return m
 }
 
-// reserved are the ids and tokens of deliveries.
+// reserved returns the ids and tokens of deliveries.
 func reserved(receipts []backend.Receipt) (ids []int64, tokens []string) {
 	ids, tokens = make([]int64, len(receipts)), make([]string, len(receipts))
 	for i, receipt := range receipts {
@@ -124,7 +125,8 @@ func (c *consumer) Lapsed(ctx context.Context, keep []backend.Receipt) (lapsed [
 	return deliveries(rows), len(rows) == sweepChunk, nil
 }
 
-// Tidy removes cancellations that every worker has read, and once a minute what locks have left.
+// Tidy implements backend.Tidier. It removes cancellations that every worker has read, and once a
+// minute what locks leave behind.
 func (c *consumer) Tidy(ctx context.Context, read backend.Orders) error {
 	if len(read.Cancelled) > 0 {
 		if err := c.sweepControl(ctx); err != nil {
@@ -138,6 +140,6 @@ func (c *consumer) Tidy(ctx context.Context, read backend.Orders) error {
 	return c.sweepLocks(ctx)
 }
 
-// Close implements backend.Consumer. What Receive took it has returned, so there is nothing to give
+// Close implements backend.Consumer. Receive has returned all that it reserved, so nothing is given
 // back.
 func (*consumer) Close(context.Context) error { return nil }

@@ -31,7 +31,7 @@ func (s *Store) Resume(ctx context.Context, queue string) error {
 // Restart implements backend.Control.
 func (s *Store) Restart(ctx context.Context) error { return s.setControl(ctx, s.db, kindRestart, "") }
 
-// setControl writes a row whose time is later than it was.
+// setControl writes a row with a later time than it had.
 func (s *Store) setControl(ctx context.Context, x runner, kind, name string) error {
 	_, err := s.exec(ctx, x, "INSERT INTO {control} (kind, name, at) VALUES (?, ?, {now})"+
 		s.d.upsert("kind, name", "at = CASE WHEN {control}.at >= {now} THEN {control}.at + 1 ELSE {now} END"), kind, name)
@@ -81,11 +81,11 @@ func (s *Store) Orders(ctx context.Context) (o backend.Orders, err error) {
 	return o, err
 }
 
-// keepEnded is how long in ms what has ended stays: a cancellation for the job's worker to read,
-// and the rows of the Store.
+// keepEnded is how many milliseconds an ended row stays: a cancellation, for the job's worker to
+// read, and the rows of the locks.
 const keepEnded = 10 * 60 * 1000
 
-// sweepControl removes cancellations that every worker has read.
+// sweepControl removes cancellations that every worker has had time to read.
 func (s *Store) sweepControl(ctx context.Context) error {
 	_, err := s.exec(ctx, s.db, "DELETE FROM {control} WHERE kind = ? AND at < {now} - ?", kindCancel, keepEnded)
 	return err

@@ -30,7 +30,7 @@ func (d Dialect) String() string {
 	return "Dialect(" + strconv.Itoa(int(d)) + ")"
 }
 
-// impl is nil for what is no dialect.
+// impl returns nil for a number that is no Dialect.
 func (d Dialect) impl() dialect {
 	switch d {
 	case SQLite:
@@ -43,8 +43,8 @@ func (d Dialect) impl() dialect {
 	return nil
 }
 
-// A dialect is what differs between the databases. Statements are written with ? for a parameter
-// and {now} for the database's clock in UTC milliseconds.
+// A dialect is what differs between the databases. Statements have ? for a parameter and {now} for
+// the database's clock in UTC milliseconds.
 type dialect interface {
 	name() string
 	now() string
@@ -65,10 +65,10 @@ type dialect interface {
 
 	// insertMany is the INSERT of pushes of one call, whose ids count up in their order.
 	insertMany(messages []backend.Message, now int64) (statement string, args []any, err error)
-	// skipConflict ends an INSERT that shall do nothing when the unique key is taken; "" where that
-	// is an error.
+	// skipConflict ends an INSERT that does nothing when the unique key is taken; "" where that is
+	// an error.
 	skipConflict() string
-	// upsert ends an INSERT that shall change the row of that key instead.
+	// upsert ends an INSERT that changes the row of that key instead, if there is one.
 	upsert(key, set string) string
 	// lock ends a SELECT that locks its rows, and passLocked one that passes over rows which others
 	// have locked; "" where there is one writer at a time.
@@ -87,16 +87,16 @@ type dialect interface {
 	tooLarge(err error) bool  // a statement or a value is
 }
 
-// levelRows selects the due rows of one level in their order. It takes the queue, the place to
-// begin at and the limit.
+// levelRows selects the due rows of one level in their order. Its parameters are the queue, the
+// place to begin at and the limit.
 func levelRows(priority int, lock string) string {
 	return "SELECT id FROM {jobs} WHERE queue = ? AND priority = " + strconv.Itoa(priority) +
 		" AND reserved_token IS NULL AND available_at <= {now} AND (available_at, id) >= (?, ?) ORDER BY available_at, id LIMIT ?" + lock
 }
 
-// levels selects the due rows of several queues, all levels of the first one first. It takes, for
-// each queue, what levelRows takes for each level from the highest to the lowest, and at the end
-// the limit.
+// levels selects the due rows of several queues, all levels of the first one first. Its parameters
+// are, for each queue, those of levelRows for each level from the highest to the lowest, and at the
+// end the limit.
 func levels(queues int, lock string) string {
 	var b strings.Builder
 	for i := range queues {
@@ -110,8 +110,8 @@ func levels(queues int, lock string) string {
 	return "SELECT id FROM (" + b.String() + ") due LIMIT ?"
 }
 
-// dollars numbers the parameters the way PostgreSQL wants them. Our statements hold no ? but
-// parameters.
+// dollars numbers the parameters the way PostgreSQL wants them. A ? in our statements is always a
+// parameter.
 func dollars(text string) string {
 	var b strings.Builder
 	n := 0

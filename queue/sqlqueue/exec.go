@@ -69,13 +69,13 @@ func (s *Store) idsOf(ctx context.Context, x runner, statement string, args []an
 	return ids, err
 }
 
-// now is the database's time.
+// now returns the database's time.
 func (s *Store) now(ctx context.Context, x runner) (ms int64, err error) {
 	err = s.each(ctx, x, "SELECT {now}", nil, func(rows *sql.Rows) error { return rows.Scan(&ms) })
 	return ms, err
 }
 
-// prepared is the statement for x, nil if it is to be sent as text.
+// prepared returns the prepared statement for x; nil if the text is to be sent.
 func (s *Store) prepared(ctx context.Context, x runner, text string) *sql.Stmt {
 	if !s.d.prepares() {
 		return nil
@@ -115,13 +115,13 @@ const (
 	txPause = 10 * time.Millisecond
 )
 
-// inTx runs fn in a transaction, again when the database says that another try may work. fn must
-// start afresh each time.
+// inTx runs fn in a transaction, and again when the database says that another try may work. fn
+// must start afresh each time.
 func (s *Store) inTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	return s.again(ctx, func() error { return s.onceInTx(ctx, fn) })
 }
 
-// again runs do until it fails for good or succeeds.
+// again runs do until it succeeds or fails with an error that another try cannot mend.
 func (s *Store) again(ctx context.Context, do func() error) error {
 	for try := 1; ; try++ {
 		err := do()
@@ -150,7 +150,7 @@ func (s *Store) onceInTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// change runs "verb WHERE cond" and returns the ids of the rows that it changed. It belongs into a
+// change runs "verb WHERE cond" and returns the ids of the rows that it changed. Call it in a
 // transaction.
 func (s *Store) change(ctx context.Context, x runner, verb string, verbArgs []any, cond string, condArgs []any) (ids []int64, err error) {
 	if s.d.returning() {

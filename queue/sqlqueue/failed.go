@@ -13,13 +13,13 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// A letter is a row of the dead letters: for people, and what a replay needs besides.
+// A letter is a row of the dead letters: what people see, and what a replay needs besides.
 type letter struct {
 	backend.FailedJob
 	row row
 }
 
-// where is the condition in SQL for the letters that f chooses.
+// where returns the condition in SQL for the letters that f chooses.
 func where(f backend.Filter) (cond string, args []any) {
 	conds := []string{"1 = 1"}
 	add := func(c string, a ...any) { conds, args = append(conds, c), append(args, a...) }
@@ -55,8 +55,7 @@ func where(f backend.Filter) (cond string, args []any) {
 	return strings.Join(conds, " AND "), args
 }
 
-// Failed yields the dead letters that f chooses, the oldest first. It reads a page at a time. After
-// an error it ends.
+// Failed implements backend.Admin.
 func (s *Store) Failed(ctx context.Context, f backend.Filter) iter.Seq2[backend.FailedJob, error] {
 	return func(yield func(backend.FailedJob, error) bool) {
 		cond, args := where(f)
@@ -79,7 +78,7 @@ func (s *Store) Failed(ctx context.Context, f backend.Filter) iter.Seq2[backend.
 	}
 }
 
-// FailedByID is one dead letter; backend.ErrNotFound if there is none of that id.
+// FailedByID implements backend.Admin.
 func (s *Store) FailedByID(ctx context.Context, id string) (backend.FailedJob, error) {
 	n, err := rowID(id)
 	if err != nil {
@@ -95,8 +94,7 @@ func (s *Store) FailedByID(ctx context.Context, id string) (backend.FailedJob, e
 	return page[0].FailedJob, nil
 }
 
-// CountFailed counts the dead letters that f chooses, by error class. Many of one class mean a
-// fault that a replay will meet again.
+// CountFailed implements backend.Admin.
 func (s *Store) CountFailed(ctx context.Context, f backend.Filter) (byClass map[string]int, err error) {
 	byClass = map[string]int{}
 	cond, args := where(f)
@@ -111,8 +109,7 @@ func (s *Store) CountFailed(ctx context.Context, f backend.Filter) (byClass map[
 	return byClass, err
 }
 
-// Prune removes the dead letters of a queue ("" is every queue) that died more than age ago, by the
-// database's clock, and says how many those were. Nothing else ever removes one, but Retry.
+// Prune implements backend.Admin.
 func (s *Store) Prune(ctx context.Context, queue string, age time.Duration) (n int64, err error) {
 	cond, args := "failed_at < {now} - ?", []any{max(age, 0).Milliseconds()}
 	if queue != "" {

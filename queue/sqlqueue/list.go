@@ -14,7 +14,7 @@ import (
 
 const listPage = 100
 
-// List implements backend.Admin, in the order of the ids. It reads a page at a time.
+// List implements backend.Admin.
 func (s *Store) List(ctx context.Context, queue string) iter.Seq2[backend.JobInfo, error] {
 	return func(yield func(backend.JobInfo, error) bool) {
 		cond, args := "", []any{}
@@ -124,7 +124,7 @@ func (s *Store) Counts(ctx context.Context, queue string) (c backend.Counts, err
 	return c, err
 }
 
-// countFree adds the jobs of a queue, or of every queue, that are not reserved.
+// countFree adds the jobs of a queue, or of every queue, that have no reservation.
 func (s *Store) countFree(ctx context.Context, queue string, now int64, c *backend.Counts) error {
 	if queue != "" {
 		return s.countQueue(ctx, queue, now, c)
@@ -142,7 +142,7 @@ func (s *Store) countFree(ctx context.Context, queue string, now int64, c *backe
 	return nil
 }
 
-// nextQueue is the first queue after one, by name, that has a job which is not reserved.
+// nextQueue returns the first queue after one, by name, that has a job without a reservation.
 func (s *Store) nextQueue(ctx context.Context, after string) (name string, found bool, err error) {
 	statement := "SELECT queue FROM {jobs} WHERE reserved_token IS NULL AND queue > ? ORDER BY queue LIMIT 1"
 	err = s.each(ctx, s.read, statement, []any{after}, func(rows *sql.Rows) error {
@@ -152,7 +152,7 @@ func (s *Store) nextQueue(ctx context.Context, after string) (name string, found
 	return name, found, err
 }
 
-// countQueue adds the jobs of one queue that are not reserved.
+// countQueue adds the jobs of one queue that have no reservation.
 func (s *Store) countQueue(ctx context.Context, queue string, now int64, c *backend.Counts) error {
 	var args []any
 	for range backend.MaxPriority + 1 {

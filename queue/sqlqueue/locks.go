@@ -10,13 +10,13 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// Locks is the middleware.Store in the queue's database: what its layers hold is held for all
-// programs that use it. Its clock is the database's.
+// Locks implements backend.Locker. The leases and counts of all programs that use the database meet
+// there, on its clock.
 //
-// A lease is a row for one of the places under its key: who looks for a place passes over those
-// that others are about to take, so that many places are had and given back side by side. What is
-// counted by key is counted by one after another, behind a row of its key. What has ended is
-// removed by the sweep of workers, or used again.
+// A lease is a row for one of the places under its key. A look for a place passes over the rows
+// that others are about to take, so that many places are taken and given back side by side. Counts
+// under one key go one after another, behind a row of the key. The sweep of workers removes what
+// has ended, unless it is used again before.
 func (s *Store) Locks() middleware.Store { return locks{s} }
 
 type locks struct{ s *Store }
@@ -28,7 +28,7 @@ const (
 	spaceCount = "c:"
 )
 
-// maxStoreKey is what a column has room for beside the letters.
+// maxStoreKey is the length in bytes for which a column has room beside the letters.
 const maxStoreKey = 500
 
 // Take implements middleware.Store.
@@ -102,8 +102,8 @@ func (l locks) Count(ctx context.Context, key string) (n int, left time.Duration
 	return n, time.Duration(ends-now) * time.Millisecond, nil
 }
 
-// locked runs fn while nobody else is at the key. The row that stands for it lasts for keep ms at
-// least.
+// locked runs fn while no other transaction is at the key. The row of the key stays for at least
+// keep ms.
 func (l locks) locked(ctx context.Context, name string, keep int64, fn func(tx *sql.Tx, now int64) error) error {
 	return l.limited(ctx, func(ctx context.Context) error {
 		return l.s.inTx(ctx, func(tx *sql.Tx) error {
@@ -122,7 +122,7 @@ func (l locks) locked(ctx context.Context, name string, keep int64, fn func(tx *
 	})
 }
 
-// taken are the times of takes, in order, and the number that the next one gets.
+// taken returns the times of takes, in order, and the number of the next one.
 func (l locks) taken(ctx context.Context, tx *sql.Tx, name string) (at []int64, next int64, err error) {
 	err = l.s.each(ctx, tx, "SELECT slot, at FROM {holds} WHERE name = ? ORDER BY at, slot", []any{name}, func(rows *sql.Rows) error {
 		var slot, t int64
@@ -140,7 +140,7 @@ func (l locks) count(ctx context.Context, tx *sql.Tx, name string) (n int, ends 
 	return n, ends, err
 }
 
-// sweepLocks removes the rows of keys that have ended a while ago.
+// sweepLocks removes the rows of keys that ended a while ago.
 func (s *Store) sweepLocks(ctx context.Context) error {
 	return s.inTx(ctx, func(tx *sql.Tx) error {
 		var names []string
@@ -167,7 +167,7 @@ func (s *Store) sweepLocks(ctx context.Context) error {
 	})
 }
 
-// sweepHolds removes what a key held, and remembers the key as long as something is left.
+// sweepHolds removes the ended rows under a key, and keeps the key as long as there are others.
 func (s *Store) sweepHolds(ctx context.Context, tx *sql.Tx, name string) error {
 	if _, err := s.exec(ctx, tx, "DELETE FROM {holds} WHERE name = ? AND at < {now} - ?", name, keepEnded); err != nil {
 		return err

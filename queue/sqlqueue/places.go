@@ -26,8 +26,7 @@ func (l locks) Acquire(ctx context.Context, key, owner string, slots int, ttl ti
 	return ok && err == nil, free, err
 }
 
-// acquireOnce is neither ok nor knows how long it takes until a place is free when it is worth
-// another try.
+// acquireOnce returns neither ok nor the time until a place is free when another try is worth it.
 func (l locks) acquireOnce(ctx context.Context, name, owner string, slots int, ms int64) (ok bool, free time.Duration, err error) {
 	if ok, err = l.takePlace(ctx, name, owner, slots, ms); ok || err != nil {
 		return ok, 0, err
@@ -46,11 +45,12 @@ func (l locks) acquireOnce(ctx context.Context, name, owner string, slots int, m
 	return false, 0, l.makePlaces(ctx, name, p.missing(slots))
 }
 
-// acquireTries is how often Acquire looks for a place while some are free and others are at them.
+// acquireTries is how often Acquire looks for a place while some are free but others are taking
+// them.
 const acquireTries = 4
 
-// takePlace takes one of the first places under a name, unless owner has one or as many are held.
-// Rows that others are at are passed over.
+// takePlace takes one of the first places under a name, unless owner has one or all are held. It
+// passes over rows that others have locked.
 func (l locks) takePlace(ctx context.Context, name, owner string, slots int, ms int64) (ok bool, err error) {
 	const take = "UPDATE {holds} SET owner = ?, at = {now} + ?, seq = seq + 1 WHERE name = ? AND slot = "
 	place := "SELECT slot FROM {holds} WHERE name = ? AND slot < ? AND at <= {now}" +
@@ -77,7 +77,7 @@ func (l locks) takePlace(ctx context.Context, name, owner string, slots int, ms 
 	return ok, err
 }
 
-// places are what is known of the places under a name.
+// places describe the rows under a name.
 type places struct {
 	now   int64
 	ends  []int64 // of the leases, in order
@@ -103,10 +103,10 @@ func (l locks) places(ctx context.Context, name string) (p places, err error) {
 	return p, err
 }
 
-// morePlaces is how many rows are made at once when all are held.
+// morePlaces is how many rows are made at once when all places are held.
 const morePlaces = 16
 
-// missing are some of the first slots that have no row.
+// missing returns some of the first slots that have no row.
 func (p places) missing(slots int) (missing []any) {
 	for slot := 0; slot < slots && len(missing) < morePlaces; slot++ {
 		if !p.slots[slot] {
@@ -165,7 +165,7 @@ func (l locks) Release(ctx context.Context, key, owner string) error {
 }
 
 // change runs one statement and reports whether it changed a row. Where a statement by itself would
-// lock all rows that it looks at, it is in a transaction.
+// lock all rows that it reads, it runs in a transaction.
 func (l locks) change(ctx context.Context, statement string, args ...any) (ok bool, err error) {
 	run := func(x runner) error {
 		result, err := l.s.exec(ctx, x, statement, args...)
@@ -186,7 +186,7 @@ func (l locks) change(ctx context.Context, statement string, args ...any) (ok bo
 
 const storeLimit = 10 * time.Second
 
-// limited runs fn within the store's own limit.
+// limited runs fn with the store's own time limit.
 func (l locks) limited(ctx context.Context, fn func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, storeLimit)
 	defer cancel()

@@ -15,12 +15,12 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// In pushes as a part of the caller's transaction: no worker sees the job before the commit, and a
-// rollback leaves nothing.
+// In makes a push a part of the caller's transaction: no worker sees the job before the commit, and
+// a rollback leaves nothing.
 //
 //	id, err := q.Push(ctx, SendWelcomeMail{UserID: 7}, sqlqueue.In(tx))
 //
-// With SQLite nothing else of the queue may be used until the transaction has ended: it has the one
+// With SQLite use nothing else of the queue until the transaction has ended: it has the one
 // connection that writes.
 func In(tx *sql.Tx) backend.PushOption { return func(o *backend.PushOptions) { o.Tx = tx } }
 
@@ -99,9 +99,10 @@ const (
 	chunk      = 500 // rows in one INSERT: 10 parameters each are within every database's limit
 )
 
-// dueArg is the place of the delay among a message's arguments.
+// dueArg is the index of the delay among a message's arguments.
 const dueArg = 5
 
+// insertArgs returns the parameters of insertRow.
 func insertArgs(m *backend.Message) []any {
 	return []any{m.Queue, string(m.Payload), m.Priority, m.Attempts, maxAttempts(m), delayMS(m.Delay),
 		sql.NullString{String: m.UniqueKey, Valid: m.UniqueKey != ""}, backoffMS(m), timeoutMS(m)}
@@ -121,7 +122,7 @@ func backoffMS(m *backend.Message) (ms sql.NullInt64) {
 	return ms
 }
 
-// timeoutMS keeps a limit below a millisecond from meaning the worker's.
+// timeoutMS rounds a limit below a millisecond up, since 0 means the worker's limit.
 func timeoutMS(m *backend.Message) (ms sql.NullInt64) {
 	switch {
 	case m.Timeout == 0:
@@ -163,7 +164,7 @@ func (s *Store) insertChunks(ctx context.Context, tx *sql.Tx, messages []backend
 }
 
 // alike returns how many messages, from the first on, one INSERT can take: manyJSON has one value
-// for all of most columns.
+// for most columns.
 func alike(messages []backend.Message) (n int) {
 	first := &messages[0]
 	for n = 1; n < min(chunk, len(messages)); n++ {
@@ -228,29 +229,29 @@ func (s *Store) insertRows(ctx context.Context, x runner, statement string, args
 		return s.insertCounting(ctx, x, statement, args, n)
 	}
 	statement += " RETURNING id"
-	var id, told int64
+	var id, notified int64
 	into := []any{&id}
 	turn := queue
 	if _, inTx := x.(*sql.Tx); inTx { // which may be long, or roll back: it does not speak for pushes outside
 		turn += "\x00" // which no name has
 	}
-	tell := s.channel != "" && s.notify.allow(turn, notifyEvery)
-	if tell { // by itself it would be one more commit to wait for
+	announce := s.channel != "" && s.notify.allow(turn, notifyEvery)
+	if announce { // by itself it would be one more commit to wait for
 		statement += ", (SELECT COUNT(*) FROM pg_notify(?, ?))"
-		args, into = append(args, s.channel, queue), append(into, &told)
+		args, into = append(args, s.channel, queue), append(into, &notified)
 	}
 	err = s.each(ctx, x, statement, args, func(rows *sql.Rows) error {
 		err := rows.Scan(into...)
 		ids = append(ids, strconv.FormatInt(id, 10))
 		return err
 	})
-	if tell && len(ids) == 0 { // nothing was told
+	if announce && len(ids) == 0 { // nothing was announced
 		s.notify.forget(turn)
 	}
 	return ids, err
 }
 
-// insertCounting is insert for a database that tells the first id only.
+// insertCounting is insertRows for a database that returns the first id only.
 func (s *Store) insertCounting(ctx context.Context, x runner, statement string, args []any, n int) (ids []string, err error) {
 	step := int64(1)
 	if n > 1 {
@@ -287,7 +288,7 @@ func one(ids []string, err error) (string, error) {
 
 const notifyEvery = 100 * time.Millisecond
 
-// debounce lets a key through once in an interval.
+// A debounce lets a key through once in an interval.
 type debounce struct {
 	mu   sync.Mutex
 	last map[string]time.Time
@@ -314,11 +315,11 @@ func (d *debounce) forget(key string) {
 	delete(d.last, key)
 }
 
-// errRaced says that the job which had a unique key went between two looks.
+// errRaced says that the job with a unique key went between two looks.
 var errRaced = errors.New("queue: unique key changed hands too often")
 
-// pushUnique pushes a job whose key may be taken. The unique index decides, so of many at once one
-// gets it.
+// pushUnique pushes a job whose key may be taken. The unique index decides, so one of many pushes
+// at once gets the key.
 func (s *Store) pushUnique(ctx context.Context, tx *sql.Tx, m *backend.Message) (id string, err error) {
 	if tx != nil {
 		return s.pushUniqueIn(ctx, tx, m)

@@ -10,8 +10,7 @@ import (
 // clearChunk bounds how long one statement of Clear or Prune holds its locks.
 const clearChunk = 1000
 
-// Clear removes the jobs of a queue ("" is every queue) that no worker has, and says how many those
-// were. Dead letters stay.
+// Clear implements backend.Admin.
 func (s *Store) Clear(ctx context.Context, queue string) (n int64, err error) {
 	cond, args := "reserved_token IS NULL", []any{}
 	if queue != "" {
@@ -21,8 +20,8 @@ func (s *Store) Clear(ctx context.Context, queue string) (n int64, err error) {
 }
 
 // deleteInChunks deletes the rows of a condition in the order of a key, a column of whole numbers
-// with an index. Each look goes on where the last one ended, so that it does not wade through what
-// was deleted.
+// with an index. Each look goes on where the last one ended, so that it does not read what was
+// deleted again.
 func (s *Store) deleteInChunks(ctx context.Context, table, key, cond string, args []any) (n int64, err error) {
 	look := "SELECT id, " + key + " FROM " + table + " WHERE " + key + " >= ? AND " + cond + " ORDER BY " + key + " LIMIT ?"
 	for from := int64(math.MinInt64); ; {

@@ -14,10 +14,7 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// Retry puts dead letters back into their queues, due at once, with all their attempts again and
-// the ids that their jobs had. Each goes in one transaction, so of two who retry one letter one
-// finds it gone: ErrNotFound, before which the letters named earlier are back. Those whose unique
-// key is taken stay, and the error at the end is a *TakenError.
+// Retry implements backend.Admin. Each letter goes back in a transaction of its own.
 func (s *Store) Retry(ctx context.Context, ids ...string) error {
 	var taken []string
 	for _, id := range ids {
@@ -46,12 +43,7 @@ func takenError(ids []string) error {
 
 const replayChunk = 100
 
-// RetryAll is Retry for the dead letters that f chooses, the oldest first, and says how many are
-// back. It keeps no more than a chunk of them in memory. A letter that the database does not take,
-// such as one that is too large for it, stays dead and holds up no other; the error at the end has
-// a *ReplayError for each. Two such letters in a row end the run, unless their size is the reason:
-// then it is the database that fails. It can be run again after an error, and takes up where it
-// ended.
+// RetryAll implements backend.Admin. It goes through the letters in chunks.
 func (s *Store) RetryAll(ctx context.Context, f backend.Filter) (n int, err error) {
 	of, err := s.matching(ctx, f)
 	if err != nil || f.DryRun {
@@ -84,7 +76,7 @@ func (s *Store) RetryAll(ctx context.Context, f backend.Filter) (n int, err erro
 	return r.back, errors.Join(append(r.refused, takenError(r.taken))...)
 }
 
-// A replaying is what a RetryAll has done.
+// A replaying is the state of a RetryAll.
 type replaying struct {
 	s       *Store
 	back    int
@@ -122,7 +114,7 @@ func (r *replaying) replay(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// matching is how many letters f is about, its limit counted in.
+// matching returns how many letters f chooses, at most its limit.
 func (s *Store) matching(ctx context.Context, f backend.Filter) (n int, err error) {
 	byClass, err := s.CountFailed(ctx, f)
 	for _, some := range byClass {
@@ -134,8 +126,8 @@ func (s *Store) matching(ctx context.Context, f backend.Filter) (n int, err erro
 	return n, err
 }
 
-// replay moves letters back in one transaction. Those that are there no more are passed over. A key
-// that was taken after the look at it makes the transaction fail; the next look finds it.
+// replay moves letters back in one transaction and passes over those that are gone. A key that is
+// taken after the look at it makes the transaction fail; the next look finds it.
 func (s *Store) replay(ctx context.Context, ids []int64) (back int, taken []string, err error) {
 	for range replayTries {
 		if back, taken, err = s.replayOnce(ctx, ids); !s.d.duplicate(err) {
@@ -169,7 +161,7 @@ func (s *Store) replayOnce(ctx context.Context, ids []int64) (back int, taken []
 	return back, taken, nil
 }
 
-// withFreeKeys are the letters whose unique keys no live job has, and the ids of the others.
+// withFreeKeys returns the letters whose unique keys no live job has, and the ids of the others.
 func (s *Store) withFreeKeys(ctx context.Context, tx *sql.Tx, letters []letter) (free []letter, taken []string, err error) {
 	given := map[string]bool{}
 	for _, letter := range letters {
@@ -206,8 +198,8 @@ func (s *Store) moveBack(ctx context.Context, tx *sql.Tx, letters []letter) erro
 	return err
 }
 
-// replayedPayload is the payload with attempt 1 and, in its meta, its history. What is no envelope
-// goes back as it is.
+// replayedPayload returns the payload with attempt 1 and its history in the meta. A payload that is
+// no envelope goes back as it is.
 func replayedPayload(f letter) string {
 	e, err := job.Decode(f.row.payload)
 	if err != nil {
@@ -222,7 +214,7 @@ func replayedPayload(f letter) string {
 	return string(encoded)
 }
 
-// A pacer spreads chunks so that no more than rate rows a second go.
+// A pacer spreads chunks so that at most rate rows a second go.
 type pacer struct {
 	chunk int
 	pause time.Duration

@@ -45,7 +45,7 @@ func scanRow(rows *sql.Rows, more ...any) (*row, error) {
 
 func (r *row) idText() string { return strconv.FormatInt(r.id, 10) }
 
-// delivery is the row as package queue knows it.
+// delivery returns the row as package queue knows it.
 func (r *row) delivery() backend.Delivery {
 	d := backend.Delivery{
 		ID: r.idText(), Queue: r.queue, UniqueKey: r.uniqueKey.String, Payload: r.payload, Priority: r.priority,
@@ -76,7 +76,7 @@ func deliveries(rows []*row) []backend.Delivery {
 	return list
 }
 
-// owner is the worker that a token belongs to.
+// owner returns the name of the worker in a token.
 func owner(token string) string {
 	name, _, _ := strings.Cut(token, ".")
 	return name
@@ -90,7 +90,7 @@ func nullDuration(ms sql.NullInt64) *time.Duration {
 	return &d
 }
 
-// byOrder is the order in which jobs are taken from the queues.
+// byOrder compares rows by the order in which jobs are taken from the queues.
 func byOrder(queues []string) func(a, b *row) int {
 	return func(a, b *row) int {
 		return cmp.Or(
@@ -109,7 +109,7 @@ func rowID(id string) (int64, error) {
 	return n, nil
 }
 
-// rowIDs are the ids that can be those of rows.
+// rowIDs returns those ids that can be ids of rows.
 func rowIDs(ids []string) (numbers []int64) {
 	for _, id := range ids {
 		if n, err := rowID(id); err == nil {

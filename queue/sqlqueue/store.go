@@ -46,7 +46,7 @@ var (
 	_ backend.Locker   = (*Store)(nil)
 )
 
-// An Option is an option of New.
+// An Option changes a Store; see New.
 type Option func(*options)
 
 type options struct {
@@ -56,19 +56,20 @@ type options struct {
 	channel string
 }
 
-// WithTables gives the tables other names.
+// WithTables sets the names of the tables.
 func WithTables(t Tables) Option { return func(o *options) { o.tables = t } }
 
-// WithReader lets what only reads (Counts, List, Failed, Inspect) use another pool of connections
-// to the same database: with SQLite, where writing has one connection, reads need not wait for it.
+// WithReader sets another pool of connections to the same database for what only reads: Counts,
+// List, Failed and Inspect. With SQLite, where one connection writes, reads then need not wait for
+// it.
 func WithReader(db *sql.DB) Option { return func(o *options) { o.readers = db } }
 
-// WithClock is an SQL expression for the time in UTC milliseconds, in place of the database's own
-// clock: for tests.
+// WithClock sets an SQL expression for the time in UTC milliseconds, in place of the database's own
+// clock. It is for tests.
 func WithClock(expr string) Option { return func(o *options) { o.clock = expr } }
 
-// WithNotify lets pushes to PostgreSQL notify a LISTEN channel, with the queue's name as the
-// payload and at most once in 100 ms for each queue, outside of transactions and inside;
+// WithNotify makes pushes to PostgreSQL notify a LISTEN channel, with the queue's name as the
+// payload and at most once in 100 ms for each queue, outside of transactions and inside.
 // sqlqueue/postgres listens there. Other databases ignore it.
 func WithNotify(channel string) Option { return func(o *options) { o.channel = channel } }
 
@@ -115,6 +116,6 @@ func (s *Store) Can() backend.Capabilities {
 	return backend.Capabilities{Delay: true, Priority: true, Unique: true, Atomic: true}
 }
 
-// Retries returns how many transactions were tried again after a deadlock or a lock that was not to
-// be had.
+// Retries returns how many transactions were tried again after a deadlock or a lock that others
+// had.
 func (s *Store) Retries() int64 { return s.retries.Load() }

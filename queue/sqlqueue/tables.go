@@ -13,7 +13,7 @@ import (
 
 // Tables are the names of the queue's tables: letters, digits and underscores, at most 48 bytes
 // with the prefix. The zero value means the defaults. A prefix has one set of tables, whatever
-// their names: what was applied is kept under the prefix alone.
+// their names, since the name of the table of migrations has the prefix alone.
 type Tables struct {
 	Prefix string // of every table, the two below included
 	Jobs   string // default "jobs"
@@ -57,13 +57,13 @@ func wrongName(name, rule string) error {
 	return &backend.ConfigError{Option: "table name", Value: fmt.Sprintf("%q", name), Rule: rule}
 }
 
-// Check says what New would refuse in t.
+// Check returns the error that New would return for t.
 func (t Tables) Check() error {
 	_, err := t.names()
 	return err
 }
 
-// Migrated is the name of the table in which a migration tool keeps what it has applied.
+// Migrated returns the name of the table in which a migration tool keeps what it has applied.
 func (t Tables) Migrated() string { return t.Prefix + "queue_migrations" }
 
 func (n names) replacer() *strings.Replacer {
@@ -73,10 +73,10 @@ func (n names) replacer() *strings.Replacer {
 //go:embed migrations
 var migrationFiles embed.FS
 
-// Migrations are the SQL files that make the queue's tables, in the order of their names, with the
-// names of t in them. Their comments are those of goose, which queue/sqlqueue/migrate uses; another
+// Migrations returns the SQL files that make the queue's tables, in the order of their names, with
+// the names of t in them. Their comments are those of goose, which sqlqueue/migrate uses; another
 // tool may read the part between "+goose Up" and "+goose Down". For a Dialect or Tables that New
-// refuses, opening a file gives that error.
+// refuses, opening a file returns that error.
 func Migrations(d Dialect, t Tables) fs.FS {
 	n, err := t.names()
 	if err == nil && d.impl() == nil {
@@ -89,7 +89,7 @@ func Migrations(d Dialect, t Tables) fs.FS {
 	return named{dir: dir, names: n.replacer(), err: err}
 }
 
-// named is a directory of files with the names of tables put in.
+// named is a directory of files in which the names of the tables are filled in.
 type named struct {
 	dir   fs.FS
 	names *strings.Replacer

@@ -46,6 +46,8 @@ func Open(ctx context.Context, dsn string) (*sql.DB, error) {
 // server closed.
 type logger struct{}
 
+// Print logs what the driver prints besides the errors that it returns: connections that the server
+// closed.
 func (logger) Print(v ...any) { slog.Debug("mysql: " + strings.TrimSpace(fmt.Sprintln(v...))) }
 
 func parse(dsn string) (*mysql.Config, error) {

@@ -64,10 +64,10 @@ func (db *DB) Store(t sqlqueue.Tables, opts ...sqlqueue.Option) (*Store, error) 
 	return &Store{s, waker{db.config, Channel(t)}}, nil
 }
 
-// Close closes the pool. No worker may run any more.
+// Close closes the pool. Call it when no worker runs any more.
 func (db *DB) Close() error { return db.SQL.Close() }
 
-// Channel is where pushes into these tables are announced.
+// Channel returns the name of the channel on which pushes into these tables are announced.
 func Channel(t sqlqueue.Tables) string { return t.Prefix + cmp.Or(t.Jobs, "jobs") + "_queue" }
 
 // Wait implements backend.Waker: it calls wake for the pushes that are announced.

@@ -29,8 +29,8 @@ const (
 	Full   Durability = "FULL"   // a power failure too; each commit waits for the disk
 )
 
-// Open opens the file at path, or makes it in a folder that is there, and checks that it can be
-// written. "" as d is Normal. A statement waits up to 10 s for another process that writes, and
+// Open opens the file at path, or makes it in a folder that exists, and checks that it can be
+// written. "" as d means Normal. A statement waits up to 10 s for another process that writes, and
 // fails then.
 func Open(ctx context.Context, path string, d Durability) (*DB, error) {
 	if path == "" {
@@ -64,8 +64,8 @@ func Open(ctx context.Context, path string, d Durability) (*DB, error) {
 	return &DB{Write: write, Read: read}, nil
 }
 
-// ping makes the first connection. The change of a fresh file to WAL mode does not wait for another
-// process that does the same.
+// ping makes the first connection. The change of a new file to WAL mode does not wait for another
+// process that does the same, so ping tries again.
 func ping(ctx context.Context, db *sql.DB) error {
 	for end := time.Now().Add(busy); ; {
 		err := db.PingContext(ctx)
@@ -80,7 +80,7 @@ func ping(ctx context.Context, db *sql.DB) error {
 	}
 }
 
-// busy is how long a statement waits for another process's lock.
+// busy is how long a statement waits for the lock of another process.
 const busy = 10 * time.Second
 
 // open puts the pragmas into the name: the driver runs them on each connection that it makes.
@@ -97,5 +97,5 @@ func open(path, pragma, begin string) (*sql.DB, error) {
 	return db, nil
 }
 
-// Close closes both pools. No worker may run any more.
+// Close closes both pools. Call it when no worker runs any more.
 func (db *DB) Close() error { return errors.Join(db.Read.Close(), db.Write.Close()) }

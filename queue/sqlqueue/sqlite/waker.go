@@ -11,7 +11,7 @@ import (
 )
 
 // A waker wakes a worker when any process has written to the file. Without it a worker learns of
-// another process's pushes when it looks the next time.
+// the pushes of other processes at its next look.
 type waker struct{ read *sql.DB }
 
 // gather is the pause after a wake-up: a commit is several writes, and a busy file has many
