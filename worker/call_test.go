@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -35,144 +36,158 @@ func (treacherousError) Unwrap() error { panic("in Unwrap") }
 // Each way in which a task can end, with what the caller gets and what counts, on a goroutine
 // of its own and on the connection's.
 func TestHowTasksEnd(t *testing.T) {
-	boom := errors.New("boom")
-	failing := func(context.Context, Info) (any, error) { return nil, boom }
-	returns := func(v any) func(context.Context, Info) (any, error) {
-		return func(context.Context, Info) (any, error) { return v, nil }
-	}
-	tests := []struct {
-		name   string
-		task   testTask
-		ok     bool
-		value  any
-		status protocol.Status
-		text   string
-		fails  bool // counts as failed
-		told   string
-		logged string
-	}{
-		{name: "sync_value", task: testTask{run: returns("ok")}, ok: true, value: "ok"},
-		{name: "sync_negative_int", task: testTask{run: returns(-2)}, ok: true, value: int8(-2)},
-		{name: "sync_null", task: testTask{run: returns(nil)}, ok: true},
-		{
-			name: "raise_then_handler_returns",
-			task: testTask{run: failing, handle: func(_ context.Context, err error, _ Info) (any, error) { return "fallback for " + err.Error(), nil }},
-			ok:   true, value: "fallback for boom", fails: true,
-		},
-		{
-			name:   "raise_then_handler_raises",
-			task:   testTask{run: failing, handle: func(context.Context, error, Info) (any, error) { return nil, errors.New("no way out") }},
-			status: protocol.StatusTaskError, text: "no way out", fails: true, told: "no way out",
-		},
-		{name: "error without a handler", task: testTask{run: failing}, status: protocol.StatusTaskError, text: "boom", fails: true, told: "boom"},
-		{
-			name:   "value beside an error",
-			task:   testTask{run: func(context.Context, Info) (any, error) { return "lost", boom }},
-			status: protocol.StatusTaskError, text: "boom", fails: true, told: "boom",
-		},
-		{
-			name:   "panic without a handler",
-			task:   testTask{run: func(context.Context, Info) (any, error) { panic("out of order") }},
-			status: protocol.StatusTaskError, text: "panic: out of order", fails: true, told: "panic: out of order", logged: "call_test.go",
-		},
-		{
-			name: "panic that the handler settles",
-			task: testTask{
-				run: func(context.Context, Info) (any, error) { panic(boom) },
-				handle: func(_ context.Context, err error, _ Info) (any, error) {
-					var p *PanicError
-					return errors.As(err, &p) && errors.Is(err, boom) && len(p.Stack) > 0, nil
-				},
-			},
-			ok: true, value: true, fails: true, logged: "call_test.go",
-		},
-		{
-			name:   "handler that panics",
-			task:   testTask{run: failing, handle: func(context.Context, error, Info) (any, error) { panic("twice") }},
-			status: protocol.StatusTaskError, text: "panic: twice", fails: true, told: "panic: twice",
-		},
-		{
-			name:   "task that ends its goroutine",
-			task:   testTask{run: func(context.Context, Info) (any, error) { runtime.Goexit(); return nil, nil }},
-			status: protocol.StatusTaskError, text: "Goexit", fails: true, told: "Goexit",
-		},
-		{
-			name: "task that ends its goroutine, settled by its handler",
-			task: testTask{
-				run:    func(context.Context, Info) (any, error) { runtime.Goexit(); return nil, nil },
-				handle: func(context.Context, error, Info) (any, error) { return "saved", nil },
-			},
-			ok: true, value: "saved", fails: true,
-		},
-		{
-			name: "handler that ends its goroutine",
-			task: testTask{run: failing, handle: func(context.Context, error, Info) (any, error) {
-				runtime.Goexit()
-				return nil, nil
-			}},
-			status: protocol.StatusTaskError, text: "Goexit", fails: true, told: "Goexit",
-		},
-		{
-			name:   "error whose Error method panics",
-			task:   testTask{run: func(context.Context, Info) (any, error) { return nil, &hostileError{} }},
-			status: protocol.StatusTaskError, text: "hostileError", fails: true, told: "hostileError",
-		},
-		{
-			name:   "error whose Is, As and Unwrap panic",
-			task:   testTask{run: func(context.Context, Info) (any, error) { return nil, treacherousError{} }},
-			status: protocol.StatusTaskError, text: "treachery", fails: true, told: "treachery",
-		},
-		{
-			name:   "panic with such an error",
-			task:   testTask{run: func(context.Context, Info) (any, error) { panic(treacherousError{}) }},
-			status: protocol.StatusTaskError, text: "treachery", fails: true, told: "treachery",
-		},
-		{name: "unserialisable_result", task: testTask{run: returns(badValue{})}, status: protocol.StatusTaskError, text: "badValue", fails: true},
-		{
-			name: "response_too_large", task: testTask{run: returns(strings.Repeat("x", 3<<20))},
-			status: protocol.StatusResponseTooLarge, text: "2097152", fails: true,
-		},
-		{
-			name:   "very long error",
-			task:   testTask{run: func(context.Context, Info) (any, error) { return nil, errors.New(strings.Repeat("é", 1<<20)) }},
-			status: protocol.StatusTaskError, text: strings.Repeat("é", 1000), fails: true, told: "éé",
-		},
-	}
-	for _, tt := range tests {
+	for _, c := range slices.Concat(resultEnds, panicEnds) {
 		for _, alone := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, alone %t", tt.name, alone), func(t *testing.T) {
-				r := start(t, nil)
-				task := tt.task
-				r.tasks["t"] = func([]byte) (Task, error) { return &task, nil }
-				p := r.dial()
-				got := p.call(protocol.Package{Task: []byte("t"), Alone: alone})
-				require.Zero(t, r.row.Running(), "the slot is free before the answer can be read")
-				assert.Equal(t, tt.status, got.Status, got.Text())
-				assert.NotZero(t, got.TaskID)
-				if tt.ok {
-					assert.Equal(t, tt.value, valueOf(t, got))
-				} else {
-					assert.Contains(t, got.Text(), tt.text)
-					assert.LessOrEqual(t, len(got.Text()), 64<<10)
-				}
-				want := count{accepted: 1, success: 1}
-				if tt.fails {
-					want = count{accepted: 1, fail: 1}
-				}
-				assert.Equal(t, want, r.still())
-				told := r.told()
-				if tt.told == "" {
-					assert.Empty(t, told)
-				} else if assert.Len(t, told, 1, "the pool hears of it once") {
-					assert.Equal(t, "t", told[0].Task)
-					assert.Equal(t, got.TaskID, told[0].TaskID)
-					assert.Contains(t, textOf(told[0].Err), tt.told)
-				}
-				assert.Contains(t, r.log.String(), tt.logged, "the log has the stack")
-				p.works()
-			})
+			t.Run(fmt.Sprintf("%s, alone %t", c.name, alone), func(t *testing.T) { c.check(t, alone) })
 		}
 	}
+}
+
+// An endCase is a way in which a task can end.
+type endCase struct {
+	name   string
+	task   testTask
+	ok     bool
+	value  any
+	status protocol.Status
+	text   string
+	fails  bool // counts as failed
+	told   string
+	logged string
+}
+
+func (tt endCase) check(t *testing.T, alone bool) {
+	r := start(t, nil)
+	task := tt.task
+	r.tasks["t"] = func([]byte) (Task, error) { return &task, nil }
+	p := r.dial()
+	got := p.call(protocol.Package{Task: []byte("t"), Alone: alone})
+	require.Zero(t, r.row.Running(), "the slot is free before the answer can be read")
+	assert.Equal(t, tt.status, got.Status, got.Text())
+	assert.NotZero(t, got.TaskID)
+	if tt.ok {
+		assert.Equal(t, tt.value, valueOf(t, got))
+	} else {
+		assert.Contains(t, got.Text(), tt.text)
+		assert.LessOrEqual(t, len(got.Text()), 64<<10)
+	}
+	want := count{accepted: 1, success: 1}
+	if tt.fails {
+		want = count{accepted: 1, fail: 1}
+	}
+	assert.Equal(t, want, r.still())
+	told := r.told()
+	if tt.told == "" {
+		assert.Empty(t, told)
+	} else if assert.Len(t, told, 1, "the pool hears of it once") {
+		assert.Equal(t, "t", told[0].Task)
+		assert.Equal(t, got.TaskID, told[0].TaskID)
+		assert.Contains(t, textOf(told[0].Err), tt.told)
+	}
+	assert.Contains(t, r.log.String(), tt.logged, "the log has the stack")
+	p.works()
+}
+
+var errBoom = errors.New("boom")
+
+func failing(context.Context, Info) (any, error) { return nil, errBoom }
+
+func returning(v any) func(context.Context, Info) (any, error) {
+	return func(context.Context, Info) (any, error) { return v, nil }
+}
+
+// resultEnds are tasks that return.
+var resultEnds = []endCase{
+	{name: "sync_value", task: testTask{run: returning("ok")}, ok: true, value: "ok"},
+	{name: "sync_negative_int", task: testTask{run: returning(-2)}, ok: true, value: int8(-2)},
+	{name: "sync_null", task: testTask{run: returning(nil)}, ok: true},
+	{
+		name: "raise_then_handler_returns",
+		task: testTask{run: failing, handle: func(_ context.Context, err error, _ Info) (any, error) { return "fallback for " + err.Error(), nil }},
+		ok:   true, value: "fallback for boom", fails: true,
+	},
+	{
+		name:   "raise_then_handler_raises",
+		task:   testTask{run: failing, handle: func(context.Context, error, Info) (any, error) { return nil, errors.New("no way out") }},
+		status: protocol.StatusTaskError, text: "no way out", fails: true, told: "no way out",
+	},
+	{name: "error without a handler", task: testTask{run: failing}, status: protocol.StatusTaskError, text: "boom", fails: true, told: "boom"},
+	{
+		name:   "value beside an error",
+		task:   testTask{run: func(context.Context, Info) (any, error) { return "lost", errBoom }},
+		status: protocol.StatusTaskError, text: "boom", fails: true, told: "boom",
+	},
+	{name: "unserialisable_result", task: testTask{run: returning(badValue{})}, status: protocol.StatusTaskError, text: "badValue", fails: true},
+	{
+		name: "response_too_large", task: testTask{run: returning(strings.Repeat("x", 3<<20))},
+		status: protocol.StatusResponseTooLarge, text: "2097152", fails: true,
+	},
+	{
+		name:   "very long error",
+		task:   testTask{run: func(context.Context, Info) (any, error) { return nil, errors.New(strings.Repeat("é", 1<<20)) }},
+		status: protocol.StatusTaskError, text: strings.Repeat("é", 1000), fails: true, told: "éé",
+	},
+}
+
+// panicEnds are tasks that panic or end their goroutine, themselves or by what they return.
+var panicEnds = []endCase{
+	{
+		name:   "panic without a handler",
+		task:   testTask{run: func(context.Context, Info) (any, error) { panic("out of order") }},
+		status: protocol.StatusTaskError, text: "panic: out of order", fails: true, told: "panic: out of order", logged: "call_test.go",
+	},
+	{
+		name: "panic that the handler settles",
+		task: testTask{
+			run: func(context.Context, Info) (any, error) { panic(errBoom) },
+			handle: func(_ context.Context, err error, _ Info) (any, error) {
+				var p *PanicError
+				return errors.As(err, &p) && errors.Is(err, errBoom) && len(p.Stack) > 0, nil
+			},
+		},
+		ok: true, value: true, fails: true, logged: "call_test.go",
+	},
+	{
+		name:   "handler that panics",
+		task:   testTask{run: failing, handle: func(context.Context, error, Info) (any, error) { panic("twice") }},
+		status: protocol.StatusTaskError, text: "panic: twice", fails: true, told: "panic: twice",
+	},
+	{
+		name:   "task that ends its goroutine",
+		task:   testTask{run: func(context.Context, Info) (any, error) { runtime.Goexit(); return nil, nil }},
+		status: protocol.StatusTaskError, text: "Goexit", fails: true, told: "Goexit",
+	},
+	{
+		name: "task that ends its goroutine, settled by its handler",
+		task: testTask{
+			run:    func(context.Context, Info) (any, error) { runtime.Goexit(); return nil, nil },
+			handle: func(context.Context, error, Info) (any, error) { return "saved", nil },
+		},
+		ok: true, value: "saved", fails: true,
+	},
+	{
+		name: "handler that ends its goroutine",
+		task: testTask{run: failing, handle: func(context.Context, error, Info) (any, error) {
+			runtime.Goexit()
+			return nil, nil
+		}},
+		status: protocol.StatusTaskError, text: "Goexit", fails: true, told: "Goexit",
+	},
+	{
+		name:   "error whose Error method panics",
+		task:   testTask{run: func(context.Context, Info) (any, error) { return nil, &hostileError{} }},
+		status: protocol.StatusTaskError, text: "hostileError", fails: true, told: "hostileError",
+	},
+	{
+		name:   "error whose Is, As and Unwrap panic",
+		task:   testTask{run: func(context.Context, Info) (any, error) { return nil, treacherousError{} }},
+		status: protocol.StatusTaskError, text: "treachery", fails: true, told: "treachery",
+	},
+	{
+		name:   "panic with such an error",
+		task:   testTask{run: func(context.Context, Info) (any, error) { panic(treacherousError{}) }},
+		status: protocol.StatusTaskError, text: "treachery", fails: true, told: "treachery",
+	},
 }
 
 // slot_released_after_failure, and not twice: a worker of one slot goes on after every kind of

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -21,149 +22,169 @@ func header(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
 // The checks of a package, in their order: what is refused, what that counts, and what becomes
 // of the connection. Each case that breaks two rules gets the status of the earlier one.
 func TestOrderOfChecks(t *testing.T) {
-	past := func() int64 { return sys.Now() - 1 }
-	full := func(r *rig, p *peer) {
-		for range maxRunning {
-			p.send(protocol.Package{Task: []byte("block")})
-			r.awaitEntered()
-		}
+	for _, c := range slices.Concat(frameChecks, taskChecks, payloadChecks) {
+		t.Run(c.name, c.run)
 	}
-	tests := []struct {
-		name    string
-		before  func(*rig, *peer)
-		send    func(*rig) []byte
-		status  protocol.Status
-		id      uint64
-		count   count
-		closed  bool
-		blocked int // tasks that hold slots meanwhile
-	}{
-		{
-			name:   "header over the limit, refused from the header alone",
-			send:   func(*rig) []byte { return header(math.MaxInt32) },
-			status: protocol.StatusPackageTooLarge, closed: true,
-		},
-		{
-			name:   "body of 0 bytes",
-			send:   func(*rig) []byte { return header(0) },
-			status: protocol.StatusProtocol, closed: true,
-		},
-		{
-			name:   "not well-formed",
-			send:   func(*rig) []byte { return append(header(3), 'a', 'b', 0xc1) },
-			status: protocol.StatusIllegal,
-		},
-		{
-			name:   "5 bytes that claim 64 Mi elements",
-			send:   func(*rig) []byte { return append(header(5), 0xdd, 4, 0, 0, 0) },
-			status: protocol.StatusIllegal,
-		},
-		{
-			name:   "nested deeper than allowed",
-			send:   func(*rig) []byte { return append(header(200), bytes.Repeat([]byte{0x91}, 200)...) },
-			status: protocol.StatusIllegal,
-		},
-		{
-			name:   "another version",
-			send:   func(*rig) []byte { f := frameOf(protocol.Package{ID: 100, Task: []byte("echo")}); f[5] = 9; return f },
-			status: protocol.StatusIllegal, id: 100,
-		},
-		{
-			name:   "another type",
-			send:   func(*rig) []byte { return frameOf(protocol.Package{ID: 100, Type: 3, Task: []byte("echo")}) },
-			status: protocol.StatusIllegal, id: 100,
-		},
-		{
-			name:   "id 0",
-			send:   func(*rig) []byte { return frameOf(protocol.Package{Task: []byte("echo")}) },
-			status: protocol.StatusIllegal,
-		},
-		{
-			name:   "id that does not grow, of an unknown task",
-			before: func(_ *rig, p *peer) { p.works() },
-			send:   func(*rig) []byte { return frameOf(protocol.Package{ID: 1, Task: []byte("nobody")}) },
-			status: protocol.StatusIllegal, id: 1, count: count{accepted: 1, success: 1}, closed: true,
-		},
-		{
-			name:   "unknown task, past its deadline",
-			send:   func(*rig) []byte { return frameOf(protocol.Package{ID: 100, Task: []byte("nobody"), Expire: past()}) },
-			status: protocol.StatusIllegal, id: 100,
-		},
-		{
-			name:   "past its deadline, no slot free",
-			before: full, blocked: maxRunning,
-			send:   func(*rig) []byte { return frameOf(protocol.Package{ID: 100, Task: []byte("echo"), Expire: past()}) },
-			status: protocol.StatusExpired, id: 100, count: count{accepted: maxRunning + 1, success: maxRunning, fail: 1, expired: 1},
-		},
-		{
-			name:   "a deadline before the clock began",
-			send:   func(*rig) []byte { return frameOf(protocol.Package{ID: 100, Task: []byte("echo"), Expire: -1}) },
-			status: protocol.StatusExpired, id: 100, count: count{accepted: 1, fail: 1, expired: 1},
-		},
-		{
-			name:   "no slot free, payload does not decode",
-			before: full, blocked: maxRunning,
-			send:   func(*rig) []byte { return frameOf(protocol.Package{ID: 100, Task: []byte("echo"), Payload: []byte{1}}) },
-			status: protocol.StatusBusy, id: 100, count: count{accepted: maxRunning, success: maxRunning, busy: 1},
-		},
-		{
-			name: "payload does not decode, the deadline passes meanwhile",
-			send: func(r *rig) []byte {
-				r.tasks["slow"] = func([]byte) (Task, error) { <-time.After(600 * time.Millisecond); return nil, errors.New("no") }
-				return frameOf(protocol.Package{ID: 100, Task: []byte("slow"), Expire: sys.Now() + int64(500*time.Millisecond)})
-			},
-			status: protocol.StatusIllegal, id: 100, count: count{accepted: 1, fail: 1},
-		},
-		{
-			name: "the deadline passes while the payload decodes",
-			send: func(r *rig) []byte {
-				r.tasks["slow"] = func([]byte) (Task, error) {
-					<-time.After(600 * time.Millisecond)
-					return &testTask{run: nil}, nil // a run would panic
-				}
-				return frameOf(protocol.Package{ID: 100, Task: []byte("slow"), Expire: sys.Now() + int64(500*time.Millisecond)})
-			},
-			status: protocol.StatusExpired, id: 100, count: count{accepted: 1, fail: 1, expired: 1},
-		},
-		{
-			name: "decoder that panics",
-			send: func(r *rig) []byte {
-				r.tasks["bad"] = func([]byte) (Task, error) { panic("in the decoder") }
-				return frameOf(protocol.Package{ID: 100, Task: []byte("bad")})
-			},
-			status: protocol.StatusIllegal, id: 100, count: count{accepted: 1, fail: 1},
-		},
+}
+
+// An orderCase is a frame with something wrong, often more than one thing, and the refusal of the first.
+type orderCase struct {
+	name    string
+	before  func(*rig, *peer)
+	send    func(*rig) []byte
+	status  protocol.Status
+	id      uint64
+	count   count
+	closed  bool
+	blocked int // tasks that hold slots meanwhile
+}
+
+func (tt orderCase) run(t *testing.T) {
+	r := start(t, nil)
+	p := r.dial()
+	if tt.before != nil {
+		tt.before(r, p)
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			r := start(t, nil)
-			p := r.dial()
-			if tt.before != nil {
-				tt.before(r, p)
-			}
-			q := p
-			if tt.blocked > 0 {
-				q = r.dial()
-			}
-			q.raw(tt.send(r))
-			got := q.next()
-			assert.Equal(t, tt.status, got.Status, "status; %s", got.Text())
-			assert.Equal(t, tt.id, got.ID, "whose response")
-			assert.False(t, got.OK)
-			assert.NotEmpty(t, got.Text(), "a refusal says why")
-			for range tt.blocked {
-				r.gate <- struct{}{}
-				valueOf(t, p.next())
-			}
-			require.Equal(t, tt.count, r.still())
-			if tt.closed {
-				q.closed()
-				return
-			}
-			q.id = 1000
-			q.works()
-		})
+	q := p
+	if tt.blocked > 0 {
+		q = r.dial()
 	}
+	q.raw(tt.send(r))
+	got := q.next()
+	assert.Equal(t, tt.status, got.Status, "status; %s", got.Text())
+	assert.Equal(t, tt.id, got.ID, "whose response")
+	assert.False(t, got.OK)
+	assert.NotEmpty(t, got.Text(), "a refusal says why")
+	for range tt.blocked {
+		r.gate <- struct{}{}
+		valueOf(t, p.next())
+	}
+	require.Equal(t, tt.count, r.still())
+	if tt.closed {
+		q.closed()
+		return
+	}
+	q.id = 1000
+	q.works()
+}
+
+// full takes all slots of the worker.
+func full(r *rig, p *peer) {
+	for range maxRunning {
+		p.send(protocol.Package{Task: []byte("block")})
+		r.awaitEntered()
+	}
+}
+
+// frameChecks are about the frame and the package in it.
+var frameChecks = []orderCase{
+	{
+		name:   "header over the limit, refused from the header alone",
+		send:   func(*rig) []byte { return header(math.MaxInt32) },
+		status: protocol.StatusPackageTooLarge, closed: true,
+	},
+	{
+		name:   "body of 0 bytes",
+		send:   func(*rig) []byte { return header(0) },
+		status: protocol.StatusProtocol, closed: true,
+	},
+	{
+		name:   "not well-formed",
+		send:   func(*rig) []byte { return append(header(3), 'a', 'b', 0xc1) },
+		status: protocol.StatusIllegal,
+	},
+	{
+		name:   "5 bytes that claim 64 Mi elements",
+		send:   func(*rig) []byte { return append(header(5), 0xdd, 4, 0, 0, 0) },
+		status: protocol.StatusIllegal,
+	},
+	{
+		name:   "nested deeper than allowed",
+		send:   func(*rig) []byte { return append(header(200), bytes.Repeat([]byte{0x91}, 200)...) },
+		status: protocol.StatusIllegal,
+	},
+	{
+		name:   "another version",
+		send:   func(*rig) []byte { f := frameOf(protocol.Package{ID: 100, Task: []byte("echo")}); f[5] = 9; return f },
+		status: protocol.StatusIllegal, id: 100,
+	},
+	{
+		name:   "another type",
+		send:   func(*rig) []byte { return frameOf(protocol.Package{ID: 100, Type: 3, Task: []byte("echo")}) },
+		status: protocol.StatusIllegal, id: 100,
+	},
+	{
+		name:   "id 0",
+		send:   func(*rig) []byte { return frameOf(protocol.Package{Task: []byte("echo")}) },
+		status: protocol.StatusIllegal,
+	},
+}
+
+// taskChecks are about the task, its deadline and the slot.
+var taskChecks = []orderCase{
+	{
+		name:   "id that does not grow, of an unknown task",
+		before: func(_ *rig, p *peer) { p.works() },
+		send:   func(*rig) []byte { return frameOf(protocol.Package{ID: 1, Task: []byte("nobody")}) },
+		status: protocol.StatusIllegal, id: 1, count: count{accepted: 1, success: 1}, closed: true,
+	},
+	{
+		name: "unknown task, past its deadline",
+		send: func(*rig) []byte {
+			return frameOf(protocol.Package{ID: 100, Task: []byte("nobody"), Expire: sys.Now() - 1})
+		},
+		status: protocol.StatusIllegal, id: 100,
+	},
+	{
+		name:   "past its deadline, no slot free",
+		before: full, blocked: maxRunning,
+		send: func(*rig) []byte {
+			return frameOf(protocol.Package{ID: 100, Task: []byte("echo"), Expire: sys.Now() - 1})
+		},
+		status: protocol.StatusExpired, id: 100, count: count{accepted: maxRunning + 1, success: maxRunning, fail: 1, expired: 1},
+	},
+	{
+		name:   "a deadline before the clock began",
+		send:   func(*rig) []byte { return frameOf(protocol.Package{ID: 100, Task: []byte("echo"), Expire: -1}) },
+		status: protocol.StatusExpired, id: 100, count: count{accepted: 1, fail: 1, expired: 1},
+	},
+	{
+		name:   "no slot free, payload does not decode",
+		before: full, blocked: maxRunning,
+		send:   func(*rig) []byte { return frameOf(protocol.Package{ID: 100, Task: []byte("echo"), Payload: []byte{1}}) },
+		status: protocol.StatusBusy, id: 100, count: count{accepted: maxRunning, success: maxRunning, busy: 1},
+	},
+}
+
+// payloadChecks are about the arguments.
+var payloadChecks = []orderCase{
+	{
+		name: "payload does not decode, the deadline passes meanwhile",
+		send: func(r *rig) []byte {
+			r.tasks["slow"] = func([]byte) (Task, error) { <-time.After(600 * time.Millisecond); return nil, errors.New("no") }
+			return frameOf(protocol.Package{ID: 100, Task: []byte("slow"), Expire: sys.Now() + int64(500*time.Millisecond)})
+		},
+		status: protocol.StatusIllegal, id: 100, count: count{accepted: 1, fail: 1},
+	},
+	{
+		name: "the deadline passes while the payload decodes",
+		send: func(r *rig) []byte {
+			r.tasks["slow"] = func([]byte) (Task, error) {
+				<-time.After(600 * time.Millisecond)
+				return &testTask{run: nil}, nil // a run would panic
+			}
+			return frameOf(protocol.Package{ID: 100, Task: []byte("slow"), Expire: sys.Now() + int64(500*time.Millisecond)})
+		},
+		status: protocol.StatusExpired, id: 100, count: count{accepted: 1, fail: 1, expired: 1},
+	},
+	{
+		name: "decoder that panics",
+		send: func(r *rig) []byte {
+			r.tasks["bad"] = func([]byte) (Task, error) { panic("in the decoder") }
+			return frameOf(protocol.Package{ID: 100, Task: []byte("bad")})
+		},
+		status: protocol.StatusIllegal, id: 100, count: count{accepted: 1, fail: 1},
+	},
 }
 
 // A package that waits in the limit's exact size passes; one byte more does not.

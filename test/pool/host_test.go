@@ -244,43 +244,48 @@ func runHost(config string) int {
 	fmt.Println("ready")
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
-		command, arg, _ := strings.Cut(in.Text(), " ")
-		switch command {
-		case "workers":
-			pids := []int{}
-			for _, s := range p.Status() {
-				pids = append(pids, s.PID)
-			}
-			json.NewEncoder(os.Stdout).Encode(pids)
-		case "hold":
-			_, err := p.Async(context.Background(), Hold{Addr: arg})
-			fmt.Println(err)
-		case "limited":
-			_, err := p.Async(context.Background(), Hold{Addr: arg}, task.WithTimeLimit(0, 2*time.Second))
-			fmt.Println(err)
-		case "stuck":
-			_, err := p.Async(context.Background(), Stuck{Addr: arg})
-			fmt.Println(err)
-		case "noisy":
-			_, err := p.Async(context.Background(), Noisy{Addr: arg})
-			fmt.Println(err)
-		case "echo":
-			_, err := p.Sync(context.Background(), Echo{1})
-			fmt.Println(err)
-		case "pid":
-			fmt.Println(os.Getpid())
-		case "term":
-			if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
-				fmt.Println(err)
-			}
-		case "threads":
-			useThreads()
-			fmt.Println("done")
-		case "shutdown":
-			fmt.Println(p.Shutdown(context.Background()))
-		}
+		obey(p, in.Text())
 	}
 	return 0
+}
+
+// obey carries out a line from the test and prints a line in answer.
+func obey(p *task.Task, line string) {
+	command, arg, _ := strings.Cut(line, " ")
+	switch command {
+	case "workers":
+		pids := []int{}
+		for _, s := range p.Status() {
+			pids = append(pids, s.PID)
+		}
+		json.NewEncoder(os.Stdout).Encode(pids)
+	case "hold":
+		_, err := p.Async(context.Background(), Hold{Addr: arg})
+		fmt.Println(err)
+	case "limited":
+		_, err := p.Async(context.Background(), Hold{Addr: arg}, task.WithTimeLimit(0, 2*time.Second))
+		fmt.Println(err)
+	case "stuck":
+		_, err := p.Async(context.Background(), Stuck{Addr: arg})
+		fmt.Println(err)
+	case "noisy":
+		_, err := p.Async(context.Background(), Noisy{Addr: arg})
+		fmt.Println(err)
+	case "echo":
+		_, err := p.Sync(context.Background(), Echo{1})
+		fmt.Println(err)
+	case "pid":
+		fmt.Println(os.Getpid())
+	case "term":
+		if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+			fmt.Println(err)
+		}
+	case "threads":
+		useThreads()
+		fmt.Println("done")
+	case "shutdown":
+		fmt.Println(p.Shutdown(context.Background()))
+	}
 }
 
 // dialAndCall is a host that only calls another process's pool.
