@@ -84,7 +84,7 @@ func printLetter(out io.Writer, f queue.FailedJob) {
 	fact(out, "replays", fmt.Sprint(f.Replays))
 	fact(out, "pushed", term.Stamp(f.CreatedAt))
 	fact(out, "died", term.Stamp(f.FailedAt))
-	fact(out, "buried by", f.FailedBy)
+	fact(out, "failed by", f.FailedBy)
 	fact(out, "payload", f.Payload)
 	printAttempts(out, f.History)
 }
