@@ -17,9 +17,9 @@ import (
 	"github.com/taskd-go/task/job"
 )
 
-// execJobs runs allowed commands, each under a guard that kills it when this process ends, and when
-// this process has been silent for limit. It falls silent when the function that watch returned for
-// the command reports false.
+// execJobs runs allowed commands, each under a guard. The guard kills the command when this process
+// ends, when this process has been silent for limit, and when alive, which watch returns for each
+// command, reports false.
 func execJobs(allowed Patterns, limit time.Duration, watch func() (alive func() bool)) job.Handler {
 	return job.Typed("exec", func(ctx context.Context, c command, _ job.Envelope) job.Result {
 		if len(c.Argv) == 0 {

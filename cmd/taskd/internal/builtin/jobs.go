@@ -33,14 +33,13 @@ func (j *Jobs) AddFlags(flags *pflag.FlagSet) { j.allowed.addFlag(flags) }
 // without being renewed. pooled says that they may run in a worker process, whose parent renews the
 // lease and calls Heartbeat.
 func (j *Jobs) Handlers(lease time.Duration, pooled bool) (*job.Registry, error) {
-	// At least two thirds of a lease are left when its worker stops, since it renews at each third.
-	// Commands end within half a lease: of the guard's silence alone, or in a pool of the missing
-	// heartbeat and then the guard's silence.
-	watch, silence := func() func() bool { return func() bool { return true } }, lease/2
+	watch := func() func() bool { return func() bool { return true } }
 	if path := os.Getenv(heartbeatVariable); pooled && path != "" {
-		watch, silence = func() func() bool { return heartbeats(path, lease/6) }, lease/4
+		watch = func() func() bool { return heartbeats(path, lease/4) }
 	}
-	return job.NewRegistry(execJobs(j.allowed, silence, watch), httpJobs())
+	// A worker that stops leaves at least two thirds of a lease, since it renews at each third. Its
+	// guards kill their commands before that has passed.
+	return job.NewRegistry(execJobs(j.allowed, lease/2, watch), httpJobs())
 }
 
 // heartbeatVariable names the file that the parent of worker processes touches while it lives. A
