@@ -8,6 +8,10 @@
 //	reg, err := job.NewRegistry(queue.HandlerFor[SendWelcomeMail]())
 //	err = queue.NewWorker(q, reg, queue.Concurrency(10)).Work(ctx, 0)
 //
+// The examples of package queue/sqlqueue/sqlite show each feature over a database: a push in a
+// transaction, unique keys, delay and priority, layers, dead letters and their replay, pause,
+// parking and cancelling. They stand there because this module imports no driver.
+//
 // The store is a backend.Backend: sqlqueue.New makes one of an SQL database, and [NewSync] needs
 // none. What a store cannot do fails with an error that wraps [ErrUnsupported] and names the store.
 //
