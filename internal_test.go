@@ -40,7 +40,7 @@ var hold = Define("test.hold", func(_ context.Context, addr string) (string, err
 
 // Counters of what is running drift away from what runs. The worker compares
 // them with its records and reports a difference; the end of the worker heals it.
-func TestDriftIsTold_Row10(t *testing.T) {
+func TestDriftIsReported_Row10(t *testing.T) {
 	events := make(chan Event, 1024)
 	wait := func(match func(Event) bool) Event {
 		t.Helper()

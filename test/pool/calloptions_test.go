@@ -77,7 +77,7 @@ func TestTimeoutsAtTheEdges_Row53(t *testing.T) {
 	assert.Contains(t, []task.Status{task.ErrSockTimeout, task.ErrPackageExpire}, e.Status)
 }
 
-// Nobody can stop one running task, and shutdown waits hours.
+// There is no way to stop one running task, and shutdown waits hours.
 func TestWithCancelEndsTheTask_Row55(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})

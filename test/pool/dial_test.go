@@ -35,18 +35,18 @@ func TestDialFromAnotherProcess(t *testing.T) {
 	rows := c.Status()
 	require.Len(t, rows, 2)
 	assert.NotEqual(t, os.Getpid(), rows[0].PID)
-	_, err = c.Sync(t.Context(), task.Named("nobody", nil))
+	_, err = c.Sync(t.Context(), task.Named("missing", nil))
 	assert.ErrorIs(t, err, task.ErrIllegalPackage, "the worker knows its names")
 	require.NoError(t, c.Close())
 	_, err = c.Sync(t.Context(), Echo{1})
 	assert.ErrorIs(t, err, task.ErrClosed)
 }
 
-func TestDialNobody(t *testing.T) {
+func TestDialOfAMissingPoolNamesIt(t *testing.T) {
 	parallel(t)
-	_, err := task.Dial(t.Context(), task.Config{TempDir: shortDir(t), ServerName: "nobody"})
+	_, err := task.Dial(t.Context(), task.Config{TempDir: shortDir(t), ServerName: "missing"})
 	require.Error(t, err)
-	assert.Contains(t, err.Error(), "nobody")
+	assert.Contains(t, err.Error(), "missing")
 }
 
 func TestDialledClientOutlivesThePool(t *testing.T) {
@@ -130,6 +130,6 @@ func TestPoolInsideAWorker(t *testing.T) {
 	s, err := task.As[string](p.Sync(t.Context(), Inside{Dir: p.dir, Name: "p"}, task.WithTimeout(waitLimit)))
 	require.NoError(t, err)
 	assert.Equal(t, "hello inside", s)
-	_, err = p.Sync(t.Context(), Inside{Dir: p.dir, Name: "nobody"}, task.WithTimeout(waitLimit))
+	_, err = p.Sync(t.Context(), Inside{Dir: p.dir, Name: "missing"}, task.WithTimeout(waitLimit))
 	assert.Contains(t, callError(t, err).Message, "worker of pool p")
 }

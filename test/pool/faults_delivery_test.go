@@ -17,7 +17,7 @@ import (
 	"github.com/taskd-go/task/internal/testsync"
 )
 
-// A late answer is given to the next caller, and so on for ever.
+// A late answer is given to the next caller, and so on without end.
 func TestNoAnswerReachesAnotherCaller_Row50(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 2})
@@ -88,7 +88,7 @@ func mixedCall(t *testing.T, p *pool, value int) {
 }
 
 // A step of the wall clock makes every worker "timed out". Deadlines here are
-// instants of a clock that nobody can set; the wall clock's time means nothing to it.
+// instants of a clock that cannot be set; the wall clock's time means nothing to it.
 func TestDeadlinesIgnoreTheWallClock_Row52(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
@@ -115,12 +115,12 @@ func TestDeadlinesIgnoreTheWallClock_Row52(t *testing.T) {
 func TestPanicOfAGoroutineIsNamed(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
-	_, err := p.Sync(t.Context(), Stray{"nobody recovers this"}, task.WithTimeout(waitLimit))
+	_, err := p.Sync(t.Context(), Stray{"not recovered"}, task.WithTimeout(waitLimit))
 	e := callError(t, err)
 	assert.Equal(t, task.MayHaveRun, e.Delivery)
 	assert.Contains(t, e.Message, "crashed (exit status 2)")
 	exit := p.exited(e.PID)
-	assert.Contains(t, exit.Stderr, "panic: nobody recovers this")
+	assert.Contains(t, exit.Stderr, "panic: not recovered")
 	require.Len(t, exit.Tasks, 1)
 	assert.Contains(t, fmt.Sprint(exit.Tasks), "Stray")
 }

@@ -89,7 +89,7 @@ func TestHardLimitEndsWhatWillNotStop_Row54(t *testing.T) {
 	}
 }
 
-// A task ignores its context; the slot is gone for ever, and nobody knows. The
+// A task ignores its context; the slot is lost without a sign. The
 // neighbours of such a task have the time of a drain; those that need longer are lost.
 func TestNeighboursOfAStuckTask_Row56(t *testing.T) {
 	parallel(t)
@@ -188,7 +188,7 @@ func TestSoftLimitEndsTheContextAndKeepsADump(t *testing.T) {
 	assert.Zero(t, sum.Restarts, "the worker serves on")
 }
 
-// An accepted task has nobody who waits for it; its limit bites all the same.
+// No caller waits for an accepted task; its limit holds all the same.
 func TestLimitOfAnAsynchronousTask(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1, DrainTimeout: 50 * time.Millisecond})
@@ -200,7 +200,7 @@ func TestLimitOfAnAsynchronousTask(t *testing.T) {
 	assert.Equal(t, id, exit.Tasks[0].ID)
 }
 
-// Whatever a worker started goes with it, also when nobody had the time to stop it.
+// What a worker started ends with it, also when nothing had the time to stop it.
 func TestGrandchildrenGoWithTheirWorker(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})

@@ -96,8 +96,8 @@ func storm(t *testing.T, callers []*host, m *testsync.Rendezvous) (most int) {
 	return most
 }
 
-// The pipe of tasks is full, and the sender blocks or spins for ever.
-func TestStoppedPoolHoldsNobody_Row68(t *testing.T) {
+// The pipe of tasks is full, and the sender blocks or spins without end.
+func TestStoppedPoolHoldsUpNoCaller_Row68(t *testing.T) {
 	p := startPool(t, task.Config{WorkerNum: 2})
 	_, err := p.Sync(t.Context(), Echo{1})
 	require.NoError(t, err)
@@ -223,7 +223,7 @@ func sendAll(t *testing.T, p *pool, index int, want task.Status, frames ...[]byt
 }
 
 // The error of a huge message blocks the parent, and with it the pool.
-func TestGarbageFramesBlockNobody_Row70(t *testing.T) {
+func TestGarbageFramesBlockNoCall_Row70(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 4})
 	before := p.Status()

@@ -15,7 +15,7 @@ import (
 	"github.com/taskd-go/task"
 )
 
-// A worker is killed for want of memory: the parent hangs, or nobody knows why.
+// A worker is killed for want of memory: the parent hangs, or the reason is lost.
 func TestWantOfMemoryIsNamed_Row75(t *testing.T) {
 	t.Run("a limit of the process", func(t *testing.T) {
 		p := startPool(t, task.Config{WorkerNum: 1})

@@ -71,7 +71,7 @@ func TestBootLoopIsBounded_Row24(t *testing.T) {
 	assert.False(t, p.Status()[0].Degraded)
 }
 
-// A boot loop goes on for ever and nobody sees why.
+// A boot loop goes on without end, and its cause is not visible.
 func TestEachFailedBootSaysWhy_Row25(t *testing.T) {
 	parallel(t)
 	t.Run("at the start", func(t *testing.T) {
@@ -263,7 +263,7 @@ func TestWorkerThatFailsEverythingIsSetAside(t *testing.T) {
 }
 
 // A task's own failures, however fast, are no reason to set its worker aside.
-func TestFailingTasksSetNobodyAside(t *testing.T) {
+func TestFailingTasksLeaveTheirWorkerInPlace(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1})
 	pid := p.Status()[0].PID

@@ -19,8 +19,8 @@ import (
 	"github.com/taskd-go/task/internal/testsync"
 )
 
-// A cleaner removes the socket file of a live server; the process runs, nobody
-// can connect, and nothing starts it again.
+// A cleaner removes the socket file of a live server; the process runs, no
+// caller can connect, and nothing starts it again.
 func TestRemovedSocketsAreBoundAgain_Row17(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 2})
@@ -143,7 +143,7 @@ func TestBadFoldersAreFoundBeforeAnyWorker_Row22(t *testing.T) {
 	for name, c := range map[string]struct{ dir, cause string }{
 		"it is missing":        {"/tmp/there/is/none", "no such file"},
 		"it is a file":         {file, "must be a directory"},
-		"nobody may write":     {"/proc/self", "must be writable"},
+		"it is not writable":   {"/proc/self", "must be writable"},
 		"its path has a NUL":   {"/tmp/\x00", "NUL"},
 		"its path is too long": {filepath.Join(append([]string{"/tmp"}, makeNames(20)...)...), "100"},
 	} {
@@ -197,7 +197,7 @@ func mounted(t *testing.T, kind string, options ...string) string {
 	return dir
 }
 
-// One bad hello ends the accept loop for ever.
+// One bad hello ends the accept loop.
 func TestBadHellosEndNothing_Row78(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 1, FrameTimeout: 50 * time.Millisecond})

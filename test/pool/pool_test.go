@@ -113,10 +113,10 @@ func TestNamedTasks(t *testing.T) {
 	s, err := task.As[string](p.Sync(t.Context(), task.Named("test.greet", map[string]any{"Name": "you"})))
 	require.NoError(t, err)
 	assert.Equal(t, "hello you", s)
-	_, err = p.Sync(t.Context(), task.Named("test.nobody", nil))
+	_, err = p.Sync(t.Context(), task.Named("test.missing", nil))
 	e := callError(t, err)
 	assert.Equal(t, task.ErrIllegalPackage, e.Status)
-	assert.Contains(t, e.Message, "test.nobody")
+	assert.Contains(t, e.Message, "test.missing")
 	_, err = p.Sync(t.Context(), task.Named("test.greet", map[string]any{"Name": 5}))
 	e = callError(t, err)
 	assert.Equal(t, task.ErrIllegalPackage, e.Status, "arguments that do not decode")
@@ -140,7 +140,7 @@ func TestFailures(t *testing.T) {
 	p := startPool(t, task.Config{WorkerNum: 1})
 	for name, c := range map[string]struct {
 		fail     Fail
-		value    string // the result, when the handler settled it
+		value    string // the result, when the handler returns one
 		message  string
 		reported bool
 	}{

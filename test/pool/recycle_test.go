@@ -265,7 +265,7 @@ func TestFewRecycleAtOnce_Row66(t *testing.T) {
 	assert.Equal(t, 2, most)
 }
 
-// Broken new code: a worker is retried for ever in a rolling restart.
+// Broken new code: a rolling restart retries a worker without end.
 func TestReloadToBrokenCodeAborts_Row26(t *testing.T) {
 	parallel(t)
 	name, breakIt, mendIt := breakable(t)

@@ -47,15 +47,15 @@ func runTests(m *testing.M) int {
 	}
 	before := currentUsage()
 	code := m.Run()
-	if code != 0 || settled(before) {
+	if code != 0 || backAt(before) {
 		return code
 	}
 	fmt.Printf("left after the tests: %+v, before them: %+v\n%s\n%s\n", currentUsage(), before, strings.Join(children(), "\n"), stacks())
 	return 1
 }
 
-// settled waits until the process is back at a usage.
-func settled(before usage) bool {
+// backAt waits until the process is back at a usage.
+func backAt(before usage) bool {
 	for end := time.Now().Add(soon); time.Now().Before(end); pause() {
 		if currentUsage().atMost(before) {
 			return true
@@ -79,7 +79,7 @@ func (p *pool) checkGone(before usage) {
 	}
 	assert.Empty(t, p.children(), "processes are left")
 	assert.Empty(t, p.sockets(), "socket files are left")
-	if alone() && !settled(before) {
+	if alone() && !backAt(before) {
 		now := currentUsage()
 		assert.LessOrEqual(t, now.goroutines, before.goroutines, "goroutines are left:\n%s", stacks())
 		assert.LessOrEqual(t, now.fds, before.fds, "descriptors are left")

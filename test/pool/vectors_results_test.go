@@ -144,7 +144,7 @@ func TestVectorsLifecycle(t *testing.T) {
 	})
 }
 
-// OnWorkerStart runs once, finds its row set, and nobody can connect before it ends.
+// OnWorkerStart runs once, finds its row set, and no caller can connect before it ends.
 func testStartOrder(t *testing.T) {
 	parallel(t)
 	p := startPool(t, task.Config{WorkerNum: 2, ServerName: onStart(t, "report")})
