@@ -6,7 +6,7 @@ import (
 	"github.com/taskd-go/task/internal/raw"
 )
 
-// MaxDepth is how deep arrays and maps may nest in a body.
+// MaxDepth is how deep arrays and maps may nest in a body: 64 levels.
 const MaxDepth = raw.MaxDepth
 
 // Check returns the length of the msgpack value at the beginning of b, in bytes. It fails with an

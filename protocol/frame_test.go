@@ -74,7 +74,7 @@ func TestFraming(t *testing.T) {
 	}
 }
 
-// bodies have sizes around those at which the Reader changes its way.
+// bodies have sizes around those at which the Reader changes its method.
 func bodies() [][]byte {
 	var all [][]byte
 	for i, n := range []int{1, 3, 100, 4091, 4092, 4093, 5000, 2, firstStep - 1, firstStep, firstStep + 1,

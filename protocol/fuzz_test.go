@@ -24,7 +24,7 @@ func seed(f *testing.F) {
 	}
 }
 
-// cheap runs decode on b and fails when it allocates more than 4 times b and a constant.
+// cheap calls decode and fails if that allocates more than four times the size of b and a constant.
 func cheap(t *testing.T, b []byte, decode func()) {
 	t.Helper()
 	if cost := allocated(decode); cost > uint64(4*len(b)+firstStep+slack) {
@@ -32,7 +32,7 @@ func cheap(t *testing.T, b []byte, decode func()) {
 	}
 }
 
-// What passes Check is read by the msgpack library in as many bytes.
+// The msgpack library reads what passes Check, in as many bytes.
 func FuzzCheck(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -47,7 +47,7 @@ func FuzzCheck(f *testing.F) {
 		assert.NoError(t, msgpack.NewDecoder(rest).Skip())
 		assert.Equal(t, n, len(b)-rest.Len())
 		var v any
-		// Extensions without a decoder and keys that are no strings are errors of the library's.
+		// The library fails for extensions without a decoder and for keys that are not strings.
 		_ = msgpack.Unmarshal(b[:n], &v)
 	})
 }

@@ -88,7 +88,7 @@ func unhex(t *testing.T, s string) []byte {
 	return b
 }
 
-// sameAsJSON compares a value's bytes with what the file says of it in words.
+// sameAsJSON compares the bytes of a value with its description in the file.
 func sameAsJSON(t *testing.T, raw []byte, want json.RawMessage) {
 	t.Helper()
 	var v any
@@ -164,7 +164,7 @@ func TestGreetingAndNoticeAreTheGoldenOnes(t *testing.T) {
 		hex.EncodeToString(AppendNotice(nil, 9)))
 }
 
-// The hex blocks of PROTOCOL.md are golden frames, named by the line in front of each.
+// The hex blocks of PROTOCOL.md are golden frames. The line before each names it.
 func TestTheSpecificationShowsGoldenFrames(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../PROTOCOL.md")

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// damaged yields b, b cut short anywhere, b with a byte too much, and b with each byte changed to
-// each other.
+// damaged yields b, b cut short at each length, b with one more byte, and b with each byte changed
+// to each other value.
 func damaged(b []byte) [][]byte {
 	all := [][]byte{b, append(slices.Clone(b), 0)}
 	for i := range b {
@@ -22,7 +22,7 @@ func damaged(b []byte) [][]byte {
 	return all
 }
 
-// The short ways to read the usual must not differ from the long ones.
+// The fast parsers must agree with the general ones.
 func TestTheUsualIsReadLikeTheRest(t *testing.T) {
 	t.Parallel()
 	payload := []byte{0x82, 0xa1, 'a', 0x93, 1, 0xc0, 0xc4, 1, 9, 0xa1, 'b', 0xcb, 1, 2, 3, 4, 5, 6, 7, 8}

@@ -13,7 +13,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// marshal encodes what a client of another make might send.
+// marshal encodes v as another client might.
 func marshal(t testing.TB, v any) []byte {
 	t.Helper()
 	raw, err := msgpack.Marshal(v)

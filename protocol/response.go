@@ -145,7 +145,7 @@ func endSmallFrame(dst []byte, start int) []byte {
 	return dst
 }
 
-// ParseGreeting returns the greeting that r is; ok is false if r is something else.
+// ParseGreeting returns the greeting in r; ok is false if r is not a greeting.
 func ParseGreeting(r *Response) (g Greeting, ok bool) {
 	if r.ID != 0 || !r.OK {
 		return Greeting{}, false
@@ -159,7 +159,7 @@ func ParseGreeting(r *Response) (g Greeting, ok bool) {
 	return Greeting{int(index), generation, int(pid), int(size)}, true
 }
 
-// ParseNotice returns the last id of the notice that r is; ok is false if r is something else.
+// ParseNotice returns the id in a notice; ok is false if r is not a notice.
 func ParseNotice(r *Response) (lastRead uint64, ok bool) {
 	t, next := raw.Next(r.Data, 0)
 	if r.ID != 0 || r.OK || r.Status != StatusBusy || t.Kind != raw.Uint || next != len(r.Data) {

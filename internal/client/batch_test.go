@@ -22,7 +22,7 @@ func numbered(n int) []Call {
 	return calls
 }
 
-// requireAnswered checks that each call has the answer of its own.
+// requireAnswered checks that each call has its own answer.
 func requireAnswered(t *testing.T, replies []Reply, failures []*Failure) {
 	t.Helper()
 	for i := range replies {

@@ -145,7 +145,7 @@ func TestFailuresBeforeAWorkerIsReached(t *testing.T) {
 			status: -7, want: NotRun, words: "cannot be reached"},
 		{name: "no greeting in time", pool: func(p *pool) { p.listen(0); p.row(0, 1) }, call: endsSoon,
 			status: -7, want: NotRun, words: "before a worker was reached"},
-		{name: "the greeting is none", pool: func(p *pool) {
+		{name: "the first response is not a greeting", pool: func(p *pool) {
 			p.raw(0, func(c *fakeConn) error { return c.refuse(1, -4, "") })
 		}, status: -7, want: NotRun, words: "is not a greeting"},
 	})
@@ -249,7 +249,7 @@ func TestLossesAfterTheFrameWasRead(t *testing.T) {
 		), status: -7, want: MayHaveRun, words: "was lost"},
 		{name: "no answer in time", pool: handles(silent), call: endsSoon,
 			status: -7, want: MayHaveRun, words: "had not answered"},
-		{name: "an answer that is none", pool: handles(
+		{name: "a malformed answer", pool: handles(
 			func(c *fakeConn, _ protocol.Package) error { return c.write([]byte{0, 0, 0, 1, 0xc1}) },
 		), status: -7, want: MayHaveRun, words: "was lost"},
 	})

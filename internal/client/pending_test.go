@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Ids that grow, of which some are taken late and some never, meet at the same places.
+// Ids grow, and some are taken late or never, so that several have the same place.
 func TestPendingFindsWhatAMapWould(t *testing.T) {
 	t.Parallel()
 	for range 50 {

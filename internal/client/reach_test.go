@@ -51,7 +51,7 @@ func TestASocketThatNoLongerTakesPackagesIsReplaced(t *testing.T) {
 func TestAWorkerThatEndsBeforeItsGreetingIsLeftForAnother(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, 2, 8)
-	p.listen(0) // connects, but nobody accepts
+	p.listen(0) // connects, but no process accepts
 	dead := p.row(0, 1)
 	done := make(chan *Failure, 8)
 	for range cap(done) {

@@ -203,7 +203,7 @@ func (c *child) kill() {
 	_ = c.life.Close()
 }
 
-// A realPool has real workers, each in a process of its own.
+// A realPool has real workers, each in a separate process.
 type realPool struct {
 	*pool
 	children []*child

@@ -171,7 +171,7 @@ func TestAWriteThatMeetsADrainGoesElsewhere_Row58(t *testing.T) {
 	})
 	require.Nil(t, <-p.start(t.Context(), syncCall("")))
 	next := p.successor(old, echo)
-	// Every caller has the old connection in hand when its reading side closes.
+	// The caller has the old connection when the worker closes its reading side.
 	s := p.client.conns[0].shared
 	require.NoError(t, conn.drain(0))
 	row, _ := p.table.Current(0)
@@ -250,7 +250,7 @@ func TestAFullSocketHoldsNobodyPastTheDeadline(t *testing.T) {
 	}
 	require.Less(t, time.Duration(sys.Now()-began), limit)
 	close(stop)
-	// What the socket takes after that is whole frames still, and nothing that is known not to run.
+	// The socket still takes whole frames, and none that was reported as not run.
 	reply, f := p.client.Do(t.Context(), syncCall("after"))
 	require.Nil(t, f)
 	require.Equal(t, "after", textOf(reply))
@@ -285,7 +285,7 @@ func TestASharedConnectionThatWasClosedIsReplaced(t *testing.T) {
 	require.EqualValues(t, 4, w.accepted.Load())
 }
 
-// A reader that sees the end while a write is under way waits for what the write returns.
+// If the reader meets the end during a write, it waits for the result of the write.
 func TestALossInTheMiddleOfAWrite(t *testing.T) {
 	t.Parallel()
 	stop := make(chan struct{})

@@ -70,7 +70,7 @@ func TestAStructComesBackAsItWent(t *testing.T) {
 // newOf returns a new zero value of what v points at.
 func newOf(v any) any { return reflect.New(reflect.TypeOf(v).Elem()).Interface() }
 
-// kinds are types between them of every kind that travels.
+// kinds are types that together have every kind that can be encoded.
 type kinds struct {
 	B    bool
 	I    int
@@ -136,7 +136,7 @@ func TestCodecIsSafeForConcurrentUse(t *testing.T) {
 	group.Wait()
 }
 
-// What passes the walk is decoded or refused, into any type, without a panic.
+// Decode decodes or refuses what passes the walk, into any type, without a panic.
 func FuzzDecode(f *testing.F) {
 	in := sampleOrder()
 	b, err := Append(nil, &in)

@@ -15,7 +15,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// marshal is the library's plain encoding: what a client of another make might send.
+// marshal encodes v with the library's defaults, as another client might.
 func marshal(t testing.TB, v any) []byte {
 	t.Helper()
 	b, err := msgpack.Marshal(v)
@@ -23,7 +23,7 @@ func marshal(t testing.TB, v any) []byte {
 	return b
 }
 
-// decodeInto decodes what in encodes to into a new T.
+// decodeInto encodes in and decodes that into a new T.
 func decodeInto[T any](t testing.TB, in any) (T, error) {
 	var out T
 	err := Decode(marshal(t, in), &out)
@@ -373,7 +373,7 @@ func TestLongValuesAreCutInErrors(t *testing.T) {
 	assert.Less(t, len(err.Error()), 120)
 }
 
-// mapper reads a map by the library's own means.
+// mapper reads a map with the library.
 type mapper struct{ M map[string]any }
 
 func (m *mapper) DecodeMsgpack(d *msgpack.Decoder) (err error) {

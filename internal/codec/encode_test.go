@@ -127,7 +127,7 @@ type (
 	}
 )
 
-// What the library writes by its rules for fields is what Decode reads.
+// Decode reads what the library writes by its rules for fields.
 func TestFieldsAreNamedAsTheLibraryNamesThem(t *testing.T) {
 	t.Parallel()
 	for name, v := range map[string]any{

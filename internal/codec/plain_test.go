@@ -40,7 +40,7 @@ type (
 	letter byte
 )
 
-// What is written without the library is what the library writes.
+// appendPlain writes the same bytes as the library.
 func TestPlainValuesAreWrittenAsTheLibraryWritesThem(t *testing.T) {
 	t.Parallel()
 	var values []any

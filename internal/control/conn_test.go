@@ -86,8 +86,8 @@ func TestConcurrentSendsDoNotMix(t *testing.T) {
 	all.Wait()
 }
 
-// The other side is stopped for a while: what was sent to it arrives whole and in order, what was
-// refused does not arrive.
+// The other side is stopped for a while. Messages that were sent to it arrive whole and in order.
+// Refused ones do not arrive.
 func TestSendGivesUpOnASideThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	a, b := pair(t)

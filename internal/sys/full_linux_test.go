@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Whatever descriptor is the one too many, a socket that cannot be had leaves no file.
+// If the descriptors run out, at whatever step, no socket file is left.
 func TestListenWithoutDescriptorsLeavesNoFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	var old unix.Rlimit

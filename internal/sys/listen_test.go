@@ -117,7 +117,7 @@ func TestLongPaths_Row18(t *testing.T) {
 	}
 }
 
-// connect connects to the socket that its argument names and says whom it met.
+// connect connects to the socket that its argument names, and prints its peer.
 func connect(args []string) int {
 	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Net: "unix", Name: args[0]})
 	if err != nil {
@@ -184,7 +184,7 @@ func TestReadBarrier(t *testing.T) {
 	}
 }
 
-// lock takes the lock of its argument and keeps it.
+// lock takes the lock of its argument and holds it.
 func lock(args []string) int {
 	_, holder, err := Lock(os.Getenv("LOCK_PATH"))
 	fmt.Println(holder, err)
@@ -201,7 +201,7 @@ func TestALockIsOneProcesss(t *testing.T) {
 	assert.ErrorIs(t, err, ErrLocked)
 	assert.Equal(t, p.PID(), holder)
 
-	// The holder's death frees it; nothing needs to be cleaned up.
+	// The end of the holder releases the lock. Nothing needs to be cleaned up.
 	p.KillGroup()
 	p.Reap()
 	f, _, err := Lock(path)

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// family starts a child that shares our output, then waits like it.
+// family starts a child that shares its output, then waits, as the child does.
 func family([]string) int {
 	child := &exec.Cmd{Path: "/proc/self/exe", Env: helperEnv("sleep"), Stdout: os.Stdout}
 	if err := child.Start(); err != nil {
@@ -43,7 +43,7 @@ func readFile(fd uintptr) int {
 	return 0
 }
 
-// adopt says which of its descriptors are open before and after, and which a child of its own gets.
+// adopt prints which of its descriptors are open before and after, and which ones its child gets.
 func adopt([]string) int {
 	AdoptFiles(1)
 	for fd := 3; fd <= 5; fd++ {
@@ -99,7 +99,7 @@ func TestNoSignalAfterTheReap_Row39(t *testing.T) {
 	require.True(t, ok)
 	assert.ErrorIs(t, p.Signal(syscall.SIGKILL), os.ErrProcessDone)
 
-	// Another process under the old number must not be met.
+	// A signal must not reach another process with the same pid.
 	other := startHelper(t, "sleep", nil)
 	stale := &Process{proc: other.proc, exit: other.exit, reaped: true}
 	stale.KillGroup()
@@ -235,7 +235,7 @@ func TestFilesArriveInOrderWhateverTheirNumbers(t *testing.T) {
 		defer f.Close()
 		files = append([]*os.File{f}, files...)
 	}
-	// The newest, with the highest number, becomes 3; lower ones are in the way of it.
+	// The newest file, with the highest number, becomes 3, which a lower one occupies.
 	_, line, _ := startTold(t, "read", files...)
 	assert.Equal(t, "file 11", line)
 }
@@ -267,8 +267,8 @@ func TestAdoptFilesKeepsOursOnly(t *testing.T) {
 	}
 }
 
-// A listener that is handed to a child stays as it is: were it blocking, a deadline would not end
-// an accept, here and in every process that shares it.
+// A listener that is passed to a child stays non-blocking. Otherwise a deadline would not end an
+// accept, in any process that shares the listener.
 func TestStartLeavesListenersNonBlocking(t *testing.T) {
 	l, err := Listen(filepath.Join(t.TempDir(), "s"))
 	require.NoError(t, err)

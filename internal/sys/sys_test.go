@@ -14,7 +14,7 @@ import (
 
 const limit = time.Minute
 
-// helpers are what the test binary does when it is started again as another process.
+// helpers are the functions that the test binary runs in other processes.
 var helpers = map[string]func(args []string) int{
 	"exit":    func([]string) int { return 7 },
 	"sleep":   sleep,
