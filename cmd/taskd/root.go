@@ -5,6 +5,7 @@ import (
 
 	"github.com/taskd-go/task/cmd/taskd/internal/builtin"
 	"github.com/taskd-go/task/cmd/taskd/internal/cli"
+	"github.com/taskd-go/task/cmd/taskd/internal/database"
 	"github.com/taskd-go/task/cmd/taskd/internal/poolcmd"
 	"github.com/taskd-go/task/cmd/taskd/internal/queuecmd"
 	"github.com/taskd-go/task/cmd/taskd/internal/settings"
@@ -70,7 +71,7 @@ func newCommand() *command {
 	tasks := builtin.TaskNames()
 	c.root.AddCommand(
 		poolcmd.Serve(r, builtin.NewTasks()), poolcmd.Call(tasks), poolcmd.Async(tasks), poolcmd.Status(),
-		queuecmd.New(r, &builtin.Jobs{}), builtin.Guard(),
+		queuecmd.New(database.NewTarget(r), r, &builtin.Jobs{}), builtin.Guard(),
 	)
 	return c
 }

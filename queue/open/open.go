@@ -42,8 +42,8 @@ type options struct {
 // Tables sets the names of the queue's tables.
 func Tables(t sqlqueue.Tables) Option { return func(o *options) { o.tables = t } }
 
-// Wrap puts a layer around the connections that write, for example one that makes statements fail
-// in a test. DB.Close does not close the layer.
+// Wrap puts a layer around the connections that write, for example one that makes statements fail in
+// a test. DB.Close closes the connections and not the layer.
 func Wrap(wrap func(*sql.DB) *sql.DB) Option { return func(o *options) { o.wrap = wrap } }
 
 // limit is how long a database may take to answer.

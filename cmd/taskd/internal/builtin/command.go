@@ -38,7 +38,7 @@ var errNoCommand = errors.New(`want {"argv": [COMMAND, ARGUMENT, ...]}`)
 
 // run runs a command in its own process group. It kills the group when ctx ends, and what is left
 // of the group when the command ends.
-func (p Patterns) run(ctx context.Context, c command) (execution, error) {
+func (p patterns) run(ctx context.Context, c command) (execution, error) {
 	if len(c.Argv) == 0 {
 		return execution{}, errNoCommand
 	}

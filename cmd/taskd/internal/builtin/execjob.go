@@ -20,7 +20,7 @@ import (
 // execJobs runs allowed commands, each under a guard. The guard kills the command when this process
 // ends, when this process has been silent for limit, and when alive, which watch returns for each
 // command, reports false.
-func execJobs(allowed Patterns, limit time.Duration, watch func() (alive func() bool)) job.Handler {
+func execJobs(allowed patterns, limit time.Duration, watch func() (alive func() bool)) job.Handler {
 	return job.Typed("exec", func(ctx context.Context, c command, _ job.Envelope) job.Result {
 		if len(c.Argv) == 0 {
 			return job.Fail(&job.DeadError{Reason: job.ReasonDecode, Err: errNoCommand})

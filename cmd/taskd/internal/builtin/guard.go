@@ -30,8 +30,8 @@ type ending struct {
 	Error string // why the command could not run
 }
 
-// Guard returns the hidden command that guards a command of an exec job. The executable that runs
-// Jobs must have it.
+// Guard returns a hidden command. Jobs runs it, in the same executable, to guard each command of an
+// exec job.
 func Guard() *cobra.Command {
 	return &cobra.Command{
 		Use:                guardName + " LIMIT DIR PATH ARGV...",

@@ -83,7 +83,7 @@ func (h hook) post(ctx context.Context, client *http.Client, id string) job.Resu
 	}
 }
 
-// A StatusError is an answer that is no success.
+// A StatusError is an HTTP answer other than 2xx.
 type StatusError struct{ status, body string }
 
 func (e *StatusError) Error() string {

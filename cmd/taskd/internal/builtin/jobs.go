@@ -12,7 +12,7 @@ import (
 )
 
 // Jobs are the job types exec and http.
-type Jobs struct{ allowed Patterns }
+type Jobs struct{ allowed patterns }
 
 // Help describes the job types.
 func (*Jobs) Help() string {

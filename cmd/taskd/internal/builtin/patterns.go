@@ -13,18 +13,18 @@ import (
 	"github.com/taskd-go/task/cmd/taskd/internal/settings"
 )
 
-// Patterns say which commands exec may run, in the syntax of filepath.Match. A pattern with a slash
+// patterns say which commands exec may run, in the syntax of filepath.Match. A pattern with a slash
 // matches the command's absolute path, one without a slash a bare name that PATH resolves: "sh"
 // does not match "/tmp/sh".
-type Patterns []string
+type patterns []string
 
-func (p *Patterns) addFlag(flags *pflag.FlagSet) {
+func (p *patterns) addFlag(flags *pflag.FlagSet) {
 	settings.Add(flags, p, "", "allow-exec",
 		"commands that exec may run, with commas; may be repeated (default: none)")
 }
 
 // Set implements pflag.Value: it adds patterns that are separated by commas.
-func (p *Patterns) Set(s string) error {
+func (p *patterns) Set(s string) error {
 	for pattern := range strings.SplitSeq(s, ",") {
 		if _, err := filepath.Match(pattern, ""); err != nil || pattern == "" {
 			return errors.New("want patterns of names or absolute paths, such as git or /usr/bin/*")
@@ -34,18 +34,18 @@ func (p *Patterns) Set(s string) error {
 	return nil
 }
 
-func (p *Patterns) String() string { return strings.Join(*p, ",") }
+func (p *patterns) String() string { return strings.Join(*p, ",") }
 
 // Type implements pflag.Value.
-func (*Patterns) Type() string { return "patterns" }
+func (*patterns) Type() string { return "patterns" }
 
 // Texts returns the patterns.
-func (p *Patterns) Texts() []string { return *p }
+func (p *patterns) Texts() []string { return *p }
 
 // A DeniedError is a command that no pattern allows.
 type DeniedError struct {
 	name, path string
-	allowed    Patterns
+	allowed    patterns
 }
 
 func (e *DeniedError) Error() string {
@@ -55,7 +55,7 @@ func (e *DeniedError) Error() string {
 
 // find returns the path of an allowed command. An *exec.Error means that the command is allowed but
 // does not exist.
-func (p Patterns) find(name string) (string, error) {
+func (p patterns) find(name string) (string, error) {
 	if strings.Contains(name, "/") && !filepath.IsAbs(name) {
 		return "", fmt.Errorf("command %q: want a name or an absolute path", name)
 	}

@@ -18,7 +18,7 @@ import (
 // Tasks are the tasks of a pool.
 type Tasks struct {
 	names   settings.Names
-	allowed Patterns
+	allowed patterns
 }
 
 // NewTasks returns all tasks. Their exec allows nothing.

@@ -61,23 +61,23 @@ func TestExecRunsWhatAPatternMatches(t *testing.T) {
 	evil := filepath.Join(dir, "cat")
 	require.NoError(t, os.WriteFile(evil, []byte("#!/bin/sh\n"), 0o700))
 	for name, c := range map[string]struct {
-		patterns Patterns
+		patterns patterns
 		command  string
 		ok       bool
 	}{
-		"a name":                             {Patterns{"cat"}, "cat", true},
-		"a name by a wildcard":               {Patterns{"c*"}, "cat", true},
-		"one of several":                     {Patterns{"ls", "cat"}, "cat", true},
-		"a path":                             {Patterns{evil}, evil, true},
-		"a path by a wildcard":               {Patterns{dir + "/*"}, evil, true},
-		"a path that is not clean":           {Patterns{evil}, dir + "/x/../cat", false}, // no such file: x is missing
-		"a path with doubled slashes":        {Patterns{evil}, dir + "//cat", true},
+		"a name":                             {patterns{"cat"}, "cat", true},
+		"a name by a wildcard":               {patterns{"c*"}, "cat", true},
+		"one of several":                     {patterns{"ls", "cat"}, "cat", true},
+		"a path":                             {patterns{evil}, evil, true},
+		"a path by a wildcard":               {patterns{dir + "/*"}, evil, true},
+		"a path that is not clean":           {patterns{evil}, dir + "/x/../cat", false}, // no such file: x is missing
+		"a path with doubled slashes":        {patterns{evil}, dir + "//cat", true},
 		"nothing is allowed":                 {nil, "cat", false},
-		"another name":                       {Patterns{"ls"}, "cat", false},
-		"a path with an allowed name":        {Patterns{"cat"}, evil, false},
-		"a name outside of an allowed path":  {Patterns{dir + "/*"}, "cat", false},
-		"a wildcard does not cross a folder": {Patterns{"/*"}, evil, false},
-		"a relative path":                    {Patterns{"*", "*/*"}, "./cat", false},
+		"another name":                       {patterns{"ls"}, "cat", false},
+		"a path with an allowed name":        {patterns{"cat"}, evil, false},
+		"a name outside of an allowed path":  {patterns{dir + "/*"}, "cat", false},
+		"a wildcard does not cross a folder": {patterns{"/*"}, evil, false},
+		"a relative path":                    {patterns{"*", "*/*"}, "./cat", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -89,7 +89,7 @@ func TestExecRunsWhatAPatternMatches(t *testing.T) {
 
 func TestExecReturnsCodeAndOutput(t *testing.T) {
 	t.Parallel()
-	got, err := Patterns{"sh"}.run(t.Context(), command{
+	got, err := patterns{"sh"}.run(t.Context(), command{
 		Argv:  []string{"sh", "-c", `cat; echo "$GREETING" >&2; pwd; exit 7`},
 		Stdin: "in\n", Dir: "/", Env: map[string]string{"GREETING": "hello"},
 	})
@@ -99,14 +99,14 @@ func TestExecReturnsCodeAndOutput(t *testing.T) {
 
 func TestExecNamesTheSignal(t *testing.T) {
 	t.Parallel()
-	got, err := Patterns{"sh"}.run(t.Context(), command{Argv: []string{"sh", "-c", "kill -TERM $$"}})
+	got, err := patterns{"sh"}.run(t.Context(), command{Argv: []string{"sh", "-c", "kill -TERM $$"}})
 	require.NoError(t, err)
 	assert.Equal(t, execution{Code: -1, Signal: "terminated"}, got)
 }
 
 func TestExecBoundsTheOutput(t *testing.T) {
 	t.Parallel()
-	got, err := Patterns{"head"}.run(t.Context(), command{Argv: []string{"head", "-c", "1000000", "/dev/zero"}})
+	got, err := patterns{"head"}.run(t.Context(), command{Argv: []string{"head", "-c", "1000000", "/dev/zero"}})
 	require.NoError(t, err)
 	assert.Len(t, got.Stdout, outputLimit)
 	assert.True(t, got.Truncated)
@@ -121,7 +121,7 @@ func TestExecKillsTheGroupAtTheEndOfItsContext(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		script := `sleep 60 & echo $! > ` + pids + `; wait`
-		_, err := Patterns{"sh"}.run(ctx, command{Argv: []string{"sh", "-c", script}})
+		_, err := patterns{"sh"}.run(ctx, command{Argv: []string{"sh", "-c", script}})
 		ended <- err
 	}()
 	grandchild := waittest.PID(t, pids)
@@ -138,7 +138,7 @@ func TestExecKillsTheGroupAtTheEndOfItsContext(t *testing.T) {
 func TestExecKillsWhatTheCommandLeavesBehind(t *testing.T) {
 	t.Parallel()
 	script := `sleep 60 >/dev/null 2>&1 & echo $!`
-	got, err := Patterns{"sh"}.run(t.Context(), command{Argv: []string{"sh", "-c", script}})
+	got, err := patterns{"sh"}.run(t.Context(), command{Argv: []string{"sh", "-c", script}})
 	require.NoError(t, err)
 	waittest.Gone(t, waittest.Int(t, got.Stdout))
 }

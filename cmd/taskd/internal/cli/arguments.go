@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Args returns a rule for arguments: from min to max of them. want completes the sentence that the
-// command's name begins.
+// Args returns a rule that accepts min to max arguments. For another number its error is the
+// command's name followed by want.
 func Args(min, max int, want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < min || len(args) > max {

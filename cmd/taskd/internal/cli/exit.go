@@ -39,7 +39,7 @@ func Usagef(format string, args ...any) error {
 // ErrInterrupted ends a command that SIGINT or SIGTERM stopped.
 var ErrInterrupted error = &Error{Code: ExitInterrupted, Err: errors.New("interrupted")}
 
-// ExitCode returns the exit code that tells of err.
+// ExitCode returns the exit code for err.
 func ExitCode(err error) int {
 	var own *Error
 	if errors.As(err, &own) {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// TwoSignals returns two contexts. The first SIGINT or SIGTERM ends one, the next signal ends the
-// other. stop ends both and restores what the signals do by default.
+// TwoSignals returns contexts that end with the first and with the second SIGINT or SIGTERM. stop
+// ends both contexts and restores the default effect of the signals.
 func TwoSignals(parent context.Context) (first, second context.Context, stop func()) {
 	received := make(chan os.Signal, 2)
 	signal.Notify(received, os.Interrupt, syscall.SIGTERM)

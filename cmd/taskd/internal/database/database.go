@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,14 +42,10 @@ func (at *Target) AddFlags(flags *pflag.FlagSet) {
 
 // A DB is an open database with current tables.
 type DB struct {
-	Queue   *queue.Queue
-	Applied int // migrations that Open applied
-
-	db *open.DB
+	Queue     *queue.Queue
+	Applied   int // migrations that Open applied
+	io.Closer     // of the connections
 }
-
-// Close closes the connections.
-func (db *DB) Close() error { return db.db.Close() }
 
 // Open connects and updates the tables.
 func (at *Target) Open(ctx context.Context) (*DB, error) {
@@ -76,7 +73,7 @@ func (at *Target) Open(ctx context.Context) (*DB, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &DB{Queue: queue.New(db.Store), Applied: applied, db: db}, nil
+	return &DB{Queue: queue.New(db.Store), Applied: applied, Closer: db}, nil
 }
 
 // find returns the name of the database. A connection in the environment overrides a dsn in the

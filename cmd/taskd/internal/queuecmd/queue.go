@@ -12,7 +12,6 @@ import (
 
 	"github.com/taskd-go/task/cmd/taskd/internal/cli"
 	"github.com/taskd-go/task/cmd/taskd/internal/database"
-	"github.com/taskd-go/task/cmd/taskd/internal/settings"
 	"github.com/taskd-go/task/job"
 )
 
@@ -53,16 +52,32 @@ type Jobs interface {
 	Heartbeat(path string, lease time.Duration) (stop func(), err error)
 }
 
+// A Database opens the database of the commands.
+type Database interface {
+	// AddFlags adds the flags that all commands have.
+	AddFlags(*pflag.FlagSet)
+	// Open returns the queue. Each command calls it once and closes what it returns.
+	Open(context.Context) (*database.DB, error)
+}
+
+// Settings are settings besides the flags.
+type Settings interface {
+	// DefaultQueue sets the flag that names the queue of push and work, unless the user did.
+	DefaultQueue(*pflag.Flag) error
+	// HandOver prepares the environment for worker processes, which have the same flags.
+	HandOver() error
+}
+
 // commands are the commands on one database.
 type commands struct {
-	settings *settings.Reader
-	target   *database.Target
+	database Database
+	settings Settings
 	jobs     Jobs
 }
 
-// New returns the command queue, whose subcommands use the database that settings name.
-func New(r *settings.Reader, jobs Jobs) *cobra.Command {
-	c := &commands{settings: r, target: database.NewTarget(r), jobs: jobs}
+// New returns the command queue, whose subcommands use db.
+func New(db Database, s Settings, jobs Jobs) *cobra.Command {
+	c := &commands{database: db, settings: s, jobs: jobs}
 	cmd := &cobra.Command{
 		Use:   "queue",
 		Short: "Keep jobs in a database and run them",
@@ -73,7 +88,7 @@ func New(r *settings.Reader, jobs Jobs) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.target.AddFlags(cmd.PersistentFlags())
+	c.database.AddFlags(cmd.PersistentFlags())
 	cmd.AddCommand(c.work(), c.push(), c.size(), c.clear(), c.list(), c.inspect(), c.failed(),
 		c.retry(), c.prune(), c.pause(), c.resume(), c.restart(), c.cancel(), c.migrate())
 	return cmd
@@ -83,7 +98,7 @@ func New(r *settings.Reader, jobs Jobs) *cobra.Command {
 func (c *commands) with(cmd *cobra.Command, do func(context.Context, *database.DB) error) error {
 	ctx, _, stop := cli.TwoSignals(cmd.Context())
 	defer stop()
-	db, err := c.target.Open(ctx)
+	db, err := c.database.Open(ctx)
 	if err != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ func (w *work) run(cmd *cobra.Command) (err error) {
 	slog.SetDefault(w.logger(cmd, slog.LevelInfo))
 	first, second, stop := cli.TwoSignals(cmd.Context())
 	defer stop()
-	db, err := w.target.Open(first)
+	db, err := w.database.Open(first)
 	if err != nil {
 		return err
 	}

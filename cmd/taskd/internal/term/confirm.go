@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 )
 
-// ErrNoTerminal says that a question has no person to answer it.
+// ErrNoTerminal means that Confirm has no terminal to ask on.
 var ErrNoTerminal = errors.New("not without --yes")
 
 // Confirm asks question on out and returns nil if the answer on in is yes. If in is no terminal it

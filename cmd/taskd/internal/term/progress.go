@@ -66,8 +66,8 @@ func bar(done, total, width int) string {
 	return cut(line, width-1)
 }
 
-// Elapsed runs fn, which cannot report its progress. On a terminal it shows meanwhile for how long
-// fn has run.
+// Elapsed returns what fn returns. fn cannot report its progress: on a terminal Elapsed shows
+// meanwhile for how long it has run.
 func Elapsed(out io.Writer, what string, fn func() (int64, error)) (int64, error) {
 	if Width(out) == 0 {
 		return fn()
@@ -88,8 +88,8 @@ func elapsed(out io.Writer, what string, every time.Duration, fn func() (int64, 
 	return fn()
 }
 
-// Watch calls show now and then once in each interval, with one writer of each picture, until show
-// fails or done closes. On a terminal each picture replaces the one before.
+// Watch calls show at once and then in each interval, until show fails or done closes. On a terminal
+// each output replaces the one before.
 func Watch(out io.Writer, every time.Duration, done <-chan struct{}, show func(io.Writer) error) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

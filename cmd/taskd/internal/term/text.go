@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// Cell returns text as one line of at most width characters, without control characters, which a
+// Cell returns text as one line of at most width characters. It drops control characters, which a
 // terminal would obey.
 func Cell(text string, width int) string {
 	return cut(strings.Map(func(r rune) rune {
