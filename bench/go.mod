@@ -13,6 +13,7 @@ require (
 	github.com/redis/go-redis/v9 v9.14.1
 	github.com/stretchr/testify v1.12.1
 	github.com/taskd-go/task v0.0.0
+	github.com/taskd-go/task/queue/open v0.0.0
 	gonum.org/v1/plot v0.17.0
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12
@@ -70,10 +71,10 @@ require (
 	github.com/riverqueue/river/riverdriver/riverpgxv5 v0.51.2
 	github.com/riverqueue/river/riverdriver/riversqlite v0.51.2
 	github.com/sirupsen/logrus v1.9.4 // indirect
-	github.com/taskd-go/task/queue/sqlqueue/migrate v0.0.0
-	github.com/taskd-go/task/queue/sqlqueue/mysql v0.0.0
-	github.com/taskd-go/task/queue/sqlqueue/postgres v0.0.0
-	github.com/taskd-go/task/queue/sqlqueue/sqlite v0.0.0
+	github.com/taskd-go/task/queue/sqlqueue/migrate v0.0.0 // indirect
+	github.com/taskd-go/task/queue/sqlqueue/mysql v0.0.0 // indirect
+	github.com/taskd-go/task/queue/sqlqueue/postgres v0.0.0 // indirect
+	github.com/taskd-go/task/queue/sqlqueue/sqlite v0.0.0 // indirect
 	github.com/vmihailenco/msgpack/v5 v5.4.1 // indirect
 	github.com/vmihailenco/tagparser/v2 v2.0.0 // indirect
 	github.com/zeebo/errs v1.2.2 // indirect

@@ -7,10 +7,8 @@ require (
 	github.com/spf13/pflag v1.0.10
 	github.com/stretchr/testify v1.12.1
 	github.com/taskd-go/task v0.0.0
+	github.com/taskd-go/task/queue/open v0.0.0
 	github.com/taskd-go/task/queue/sqlqueue/migrate v0.0.0
-	github.com/taskd-go/task/queue/sqlqueue/mysql v0.0.0
-	github.com/taskd-go/task/queue/sqlqueue/postgres v0.0.0
-	github.com/taskd-go/task/queue/sqlqueue/sqlite v0.0.0
 )
 
 require (
@@ -30,6 +28,9 @@ require (
 	github.com/pressly/goose/v3 v3.30.1 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/sethvargo/go-retry v0.5.0 // indirect
+	github.com/taskd-go/task/queue/sqlqueue/mysql v0.0.0 // indirect
+	github.com/taskd-go/task/queue/sqlqueue/postgres v0.0.0 // indirect
+	github.com/taskd-go/task/queue/sqlqueue/sqlite v0.0.0 // indirect
 	github.com/vmihailenco/msgpack/v5 v5.4.1 // indirect
 	github.com/vmihailenco/tagparser/v2 v2.0.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect

@@ -3,64 +3,42 @@ package main
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"log/slog"
 	"time"
 
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
+	"github.com/taskd-go/task/queue/open"
 	"github.com/taskd-go/task/queue/sqlqueue"
-	"github.com/taskd-go/task/queue/sqlqueue/migrate"
-	"github.com/taskd-go/task/queue/sqlqueue/mysql"
-	"github.com/taskd-go/task/queue/sqlqueue/postgres"
-	"github.com/taskd-go/task/queue/sqlqueue/sqlite"
 )
 
 func (benchJob) JobType() string              { return "nothing" }
 func (benchJob) Handle(context.Context) error { return nil }
 
 func openQueueSQLite(ctx context.Context, place string) (session, error) {
-	db, err := sqlite.Open(ctx, place, sqlite.Normal)
-	if err != nil {
-		return session{}, err
-	}
-	store, err := db.Store()
-	if err != nil {
-		return session{}, err
-	}
-	return sessionOf(ctx, queue.New(store), db.Write, sqlqueue.SQLite, 100, db.Close)
+	return openQueue(ctx, "sqlite:"+place, 100)
 }
 
 func openQueuePostgres(ctx context.Context, place string) (session, error) {
-	db, err := postgres.Open(ctx, place)
-	if err != nil {
-		return session{}, err
-	}
-	store, err := db.Store(sqlqueue.Tables{})
-	if err != nil {
-		return session{}, err
-	}
-	return sessionOf(ctx, queue.New(store), db.SQL, sqlqueue.PostgreSQL, 500, db.Close)
+	return openQueue(ctx, place, 500)
 }
 
 func openQueueMariaDB(ctx context.Context, place string) (session, error) {
-	db, err := mysql.Open(ctx, place)
-	if err != nil {
-		return session{}, err
-	}
-	store, err := mysql.Store(db)
-	if err != nil {
-		return session{}, err
-	}
-	return sessionOf(ctx, queue.New(store), db, sqlqueue.MySQL, 100, db.Close)
+	return openQueue(ctx, place, 100)
 }
 
-// sessionOf creates the tables and returns the queue in them. The worker of an idle queue has its
+// openQueue creates the tables and returns the queue in them. The worker of an idle queue has its
 // defaults.
-func sessionOf(ctx context.Context, q *queue.Queue, db *sql.DB, d sqlqueue.Dialect, atOnce int,
-	close func() error) (session, error) {
-	if _, err := migrate.Up(ctx, db, d, sqlqueue.Tables{}); err != nil {
+func openQueue(ctx context.Context, dsn string, atOnce int) (session, error) {
+	db, err := open.Open(ctx, dsn)
+	if err != nil {
 		return session{}, err
 	}
+	if _, err := db.Migrate(ctx); err != nil {
+		return session{}, errors.Join(err, db.Close())
+	}
+	q := queue.New(db.Store)
 	return session{
 		push: func(ctx context.Context, n int) error {
 			_, err := q.Push(ctx, benchJob{n, note})
@@ -89,8 +67,8 @@ func sessionOf(ctx context.Context, q *queue.Queue, db *sql.DB, d sqlqueue.Diale
 			err = queue.NewWorker(q, reg, opts...).Work(ctx, n)
 			return time.Now(), err
 		},
-		clear: func(ctx context.Context) error { return empty(ctx, db, d, "jobs") },
-		close: close,
+		clear: func(ctx context.Context) error { return empty(ctx, db.SQL, db.Dialect, "jobs") },
+		close: db.Close,
 	}, nil
 }
 

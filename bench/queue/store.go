@@ -162,8 +162,12 @@ func (s *stores) make(ctx context.Context, of store) (place string, err error) {
 		if err != nil {
 			return "", err
 		}
-		config.DBName = name
-		return config.FormatDSN(), nil
+		_, query, _ := strings.Cut(mariadbDSN(), "?")
+		u := url.URL{
+			Scheme: "mysql", User: url.UserPassword(config.User, config.Passwd), Host: config.Addr,
+			Path: "/" + name, RawQuery: query,
+		}
+		return u.String(), nil
 	case storeRedis:
 		s.made = append(s.made, func(ctx context.Context) error { return s.redis.FlushDB(ctx).Err() })
 		return redisURL(), nil

@@ -107,7 +107,7 @@ func (idle) Handle(context.Context) error { return nil }
 // tablesOf counts the tables of the queue, goose's apart, of every prefix.
 func tablesOf(t *testing.T, db *database) (n int) {
 	t.Helper()
-	row := db.sql.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE '%queue_migrations'")
+	row := db.SQL.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE '%queue_migrations'")
 	require.NoError(t, row.Scan(&n))
 	return n
 }

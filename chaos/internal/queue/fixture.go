@@ -81,7 +81,7 @@ func (f *fixture) startServer(ctx context.Context, kind string) (err error) {
 	}
 	defer db.Close()
 	// The database of the first DSN belongs to the server.
-	if _, err := db.sql.ExecContext(ctx, "CREATE DATABASE chaos"); err != nil {
+	if _, err := db.SQL.ExecContext(ctx, "CREATE DATABASE chaos"); err != nil {
 		return fmt.Errorf("%s: %w", f.name, err)
 	}
 	f.server.DSN = strings.TrimSuffix(f.server.DSN, "mysql") + "chaos"

@@ -86,7 +86,7 @@ func (w *workload) close() (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), removeLimit)
 	defer cancel()
 	if w.fixture.remains {
-		err = errors.Join(err, migrate.Down(ctx, w.db.sql, w.db.dialect, w.at.tables))
+		err = errors.Join(err, migrate.Down(ctx, w.db.SQL, w.db.Dialect, w.at.tables))
 	}
 	return errors.Join(err, w.db.Close())
 }
