@@ -66,7 +66,7 @@ func (c *Client) attach(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &link{pool: pool, calls: deliverer{client: client.New(client.Config{
+	return &link{pool: pool, calls: deliverer{registered: pool.Own, client: client.New(client.Config{
 		Table:          pool.Table,
 		SocketPath:     func(i int) string { return supervisor.SocketPath(c.cfg.TempDir, c.cfg.ServerName, i) },
 		MaxPackageSize: pool.Settings.MaxPackageSize,

@@ -57,11 +57,8 @@ var behaviours = []behaviour{
 	{"a result that cannot be encoded", one, failing(Chan{}), "-5 ran: the result, a chan int, cannot be encoded"},
 	{"a result that is too large", task.Config{WorkerNum: 1, MaxPackageSize: 1024}, failing(Blob{Out: 2048}), "-9 ran: "},
 	{"a package that is too large", task.Config{WorkerNum: 1, MaxPackageSize: 1024}, failing(Blob{In: make([]byte, 2048)}), "-8 not run: "},
-	{"an unknown task", one, func(t *testing.T, p pool) string { // a Task's own words name the program, a worker's do not
-		_, err := p.Sync(t.Context(), task.Named("test.nobody", nil))
-		e := callError(t, err)
-		return fmt.Sprint(int(e.Status), e.Delivery)
-	}, "-4 not run"},
+	{"an unknown task", one, refusedHere(task.Named("test.nobody", nil)), "-4 not run: task test.nobody is not registered in this program, worker -1"},
+	{"a type that is not registered", one, refusedHere(Unregistered{}), "-4 not run: task tasktest_test.Unregistered is not registered in this program, worker -1"},
 	{"a task that is not allowed", task.Config{WorkerNum: 1, Tasks: []task.Runner{Echo{}}}, failing(Count{}), "-4 not run: task"},
 	{"a task that is allowed by name", task.Config{WorkerNum: 1, Tasks: []task.Runner{task.Named("test.echo", nil)}}, failing(Echo{"allowed"}), "allowed"},
 	{"a payload that does not decode", one, failing(task.Named("test.blob", map[string]any{"Out": "x"})), "-4 not run: the payload of test.blob does not decode"},
@@ -217,6 +214,21 @@ func startReal(t *testing.T, cfg task.Config) *task.Task {
 // failing is a behaviour of one call.
 func failing(r task.Runner) func(t *testing.T, p pool) string {
 	return func(t *testing.T, p pool) string { return outcome(p.Sync(t.Context(), r)) }
+}
+
+// Unregistered is no registered task.
+type Unregistered struct{}
+
+func (Unregistered) Run(context.Context, task.Info) (any, error) { return nil, nil }
+
+// refusedHere is a behaviour of one call that no worker sees.
+func refusedHere(r task.Runner) func(t *testing.T, p pool) string {
+	return func(t *testing.T, p pool) string {
+		_, err := p.Sync(t.Context(), r)
+		_, failure := p.Async(t.Context(), r)
+		assert.Equal(t, words(err), words(failure))
+		return fmt.Sprintf("%s, worker %d", words(err), callError(t, err).WorkerIndex)
+	}
 }
 
 // ask makes a call and sends its outcome.

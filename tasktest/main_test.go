@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 func init() {
 	for name, r := range map[string]task.Runner{
 		"test.echo": Echo{}, "test.count": Count{}, "test.meet": Meet{}, "test.deaf": Deaf{}, "test.fail": Fail{},
-		"test.inform": Inform{}, "test.blob": Blob{}, "test.wait": Wait{}, "test.said": Said{}, "test.chan": Chan{}, "test.die": Die{},
+		"test.inform": Inform{}, "test.blob": Blob{}, "test.wait": Wait{}, "test.said": Said{}, "test.chan": Chan{}, "test.die": Die{}, "test.cause": Cause{},
 	} {
 		task.RegisterName(name, r)
 	}

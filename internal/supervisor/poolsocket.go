@@ -120,9 +120,9 @@ func (s *poolSocket) remove(c *net.UnixConn) {
 	c.Close()
 }
 
-// serve returns when the peer is gone. What it sends means nothing.
+// serve sends the table to the peer and returns when the peer is gone. It ignores what the peer sends.
 func (s *poolSocket) serve(c *net.UnixConn) {
-	if err := samePerson(c); err != nil {
+	if _, err := trustedPeer(c); err != nil {
 		return
 	}
 	_ = c.SetWriteDeadline(time.Now().Add(helloTimeout))
@@ -144,28 +144,29 @@ func (s *poolSocket) close() {
 	s.table.Close()
 }
 
-// samePerson: the same user's processes, and root's.
-func samePerson(c *net.UnixConn) error {
+// trustedPeer returns the process at the other end, which must belong to the same user or to root.
+func trustedPeer(c *net.UnixConn) (pid int, err error) {
 	peer, err := sys.Peer(c)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if !peer.Trusted() {
-		return fmt.Errorf("the process %d at the other end belongs to user %d, we are user %d", peer.PID, peer.UID, os.Getuid())
+		return 0, fmt.Errorf("the process %d at the other end belongs to user %d, we are user %d", peer.PID, peer.UID, os.Getuid())
 	}
-	return nil
+	return peer.PID, nil
 }
 
-// An Attachment is a connection to another process's pool.
+// An Attachment is a connection to the pool of another process, or of this one.
 type Attachment struct {
 	Table    *sharedstate.Table // read-only
 	Settings control.Settings
+	Own      bool            // the pool's parent is this process
 	Gone     <-chan struct{} // closed when the pool's parent is gone, and by Close
 	conn     *net.UnixConn
 }
 
-// Attach connects to the pool called name in dir through its control socket. It is an error when
-// there is none, or when it is another user's.
+// Attach connects to the pool called name in dir through its control socket. It fails if there is no
+// such pool, or if the pool belongs to another user.
 func Attach(ctx context.Context, dir, name string) (*Attachment, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", PoolSocketPath(dir, name))
@@ -200,7 +201,8 @@ func Attach(ctx context.Context, dir, name string) (*Attachment, error) {
 }
 
 func receive(c *net.UnixConn) (*Attachment, error) {
-	if err := samePerson(c); err != nil {
+	parent, err := trustedPeer(c)
+	if err != nil {
 		return nil, err
 	}
 	buf := make([]byte, maxHello)
@@ -208,7 +210,7 @@ func receive(c *net.UnixConn) (*Attachment, error) {
 	if err != nil {
 		return nil, err
 	}
-	var a Attachment
+	a := Attachment{Own: parent == os.Getpid()}
 	if err := json.Unmarshal(buf[:n], &a.Settings); err != nil {
 		return nil, errors.Join(fmt.Errorf("the pool's settings: %w", err), f.Close())
 	}
