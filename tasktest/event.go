@@ -34,14 +34,14 @@ func newEvents(onEvent func(task.Event)) *events {
 	return e
 }
 
-// worker tells of a change of a worker; ev has what is special to it.
+// worker reports a change in the state of a worker. ev has the further fields.
 func (e *events) worker(kind task.EventKind, why task.Reason, index int, generation uint64, ev task.Event) {
 	ev.Worker = task.Worker{Index: index, PID: os.Getpid()}
 	ev.Generation = generation
 	e.put(kind, why, ev)
 }
 
-// pool tells of a change of the pool as a whole.
+// pool reports a change in the state of the pool.
 func (e *events) pool(kind task.EventKind, why task.Reason) {
 	e.put(kind, why, task.Event{Worker: task.Worker{Index: -1}})
 }
@@ -68,5 +68,5 @@ func (e *events) close() {
 	close(e.waiting)
 }
 
-// wait returns when OnEvent has been told of everything.
+// wait returns when OnEvent has returned for the last event.
 func (e *events) wait() { <-e.ended }

@@ -8,24 +8,26 @@ import (
 	"github.com/taskd-go/task/worker"
 )
 
-// A Fault is a death of the worker that takes a call.
+// A Fault makes a worker simulate a crash at one step of a call.
 type Fault int
 
 const (
-	// DieBeforeAccepting: the worker has not read the package. The caller gets ErrSockTimeout, NotRun.
+	// DieBeforeAccepting: the worker dies before it reads the package. The caller gets ErrSockTimeout
+	// and NotRun.
 	DieBeforeAccepting Fault = iota
-	// DieAfterAccepting: the package holds a slot and its task has not begun. The caller gets
-	// ErrSockTimeout, MayHaveRun, and the task counts as lost.
+	// DieAfterAccepting: the worker dies when the package holds a slot and its task has not begun.
+	// The caller gets ErrSockTimeout and MayHaveRun, and the task counts as lost.
 	DieAfterAccepting
-	// DieInAnswer: half of the answer is sent. The caller gets ErrSockTimeout, MayHaveRun. A task
-	// called by Sync has run and counts as what it was; one called by Async has not begun, and counts as lost.
+	// DieInAnswer: the worker dies when it has sent half of the answer. The caller gets ErrSockTimeout
+	// and MayHaveRun. A task called by Sync has run, and counts as success or fail; a task called by
+	// Async has not begun, and counts as lost.
 	DieInAnswer
 )
 
-// errStart is why a start failed that FailStarts asked for.
+// errStart is the error of a start that FailStarts makes fail.
 var errStart = errors.New("OnWorkerStart: this start was to fail")
 
-// faults are those that wait for their call.
+// faults holds the faults that wait for their call.
 type faults struct {
 	mu      sync.Mutex
 	waiting []fault
@@ -37,22 +39,22 @@ type fault struct {
 	task string
 }
 
-// Fail makes the worker that takes the next call of task, a name, die of it; "": the next call
-// of any task. Faults wait for their calls in the order in which they were asked for, each for one.
+// Fail makes the worker that takes the next call of the task with this name meet f. An empty name is
+// any task. Each Fail is for one call; several wait in the order of their calls of Fail.
 func (p *Pool) Fail(f Fault, task string) {
 	p.faults.mu.Lock()
 	defer p.faults.mu.Unlock()
 	p.faults.waiting = append(p.faults.waiting, fault{f, task})
 }
 
-// FailStarts makes the next n starts of a worker fail as if OnWorkerStart had returned an error.
+// FailStarts makes the next n starts of a worker fail as if OnWorkerStart returned an error.
 func (p *Pool) FailStarts(n int) {
 	p.faults.mu.Lock()
 	defer p.faults.mu.Unlock()
 	p.faults.starts = n
 }
 
-// take returns the fault that waits for a call of task.
+// take returns the fault that waits for a call of task, worker.NoFault if none does.
 func (f *faults) take(task string) worker.Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -21,26 +21,28 @@ import (
 	"github.com/taskd-go/task/worker"
 )
 
-// cleanupWithin is what a test's tasks have to end at its end.
+// cleanupWithin bounds the drain at the end of a test.
 const cleanupWithin = 5 * time.Second
 
-// A Pool is a pool inside this process. It is a task.Caller; its methods are safe for concurrent
-// use.
+// A Pool is a pool inside this process. Its methods, and those of the Caller that delivers its calls,
+// are safe for concurrent use.
 type Pool struct {
+	task.Caller // set by Start; do not change it
+
 	cfg    task.Config
 	log    *slog.Logger
 	table  *sharedstate.Parent
 	slots  []*slot
-	client *task.Client
-	stop   func() // of the control socket
+	client *task.Client // the Caller
+	stop   func()       // closes the control socket
 	lookup func(name []byte) (worker.Decoder, bool, string)
 	faults faults
 	events *events
 
 	generation atomic.Uint64
 	closing    chan struct{} // closed when the drain begins
-	cut        chan struct{} // closed when what still runs is not waited for
-	over       chan struct{} // closed when nothing is left
+	cut        chan struct{} // closed when the pool no longer waits for running tasks
+	over       chan struct{} // closed at the pool's end
 	shutdown   sync.Once
 	cutOnce    sync.Once
 	wait       sync.WaitGroup // for the slots and the workers that drain
@@ -51,8 +53,8 @@ type Pool struct {
 
 var _ task.Caller = (*Pool)(nil)
 
-// New starts a pool that t's cleanup shuts down. It ends t when the pool does not start. cfg is
-// that of a real pool; the package's comment says which fields do not count.
+// New starts a pool and shuts it down in t's cleanup. If the pool does not start, New fails t. cfg is
+// the one of a real pool; the package's comment lists the fields that do not count.
 func New(t testing.TB, cfg task.Config) *Pool {
 	t.Helper()
 	p, err := Start(cfg)
@@ -70,8 +72,8 @@ func New(t testing.TB, cfg task.Config) *Pool {
 	return p
 }
 
-// Start is New for a test that wants the error: a *task.ConfigError of task.New, or the one of
-// Task.Start. The pool is the caller's to shut down.
+// Start starts a pool and returns the error if it does not start: a *task.ConfigError, as task.New
+// does, or an error as Task.Start does. The caller shuts the pool down.
 func Start(cfg task.Config) (*Pool, error) {
 	dir, err := os.MkdirTemp("", "task") // t.TempDir is too long for a socket's path
 	if err != nil {
@@ -110,7 +112,7 @@ func allowed(tasks []task.Runner) []string {
 	return names
 }
 
-// start leaves what it has made to Shutdown.
+// start starts the workers and connects to them. After an error Shutdown releases what it made.
 func (p *Pool) start() (err error) {
 	if p.table, err = sharedstate.Create(p.cfg.WorkerNum, p.cfg.MaxRunningNum); err != nil {
 		return err
@@ -134,41 +136,22 @@ func (p *Pool) start() (err error) {
 		return err
 	}
 	p.client, err = task.Dial(context.Background(), p.cfg)
+	p.Caller = p.client
 	return err
 }
 
-// Config returns the configuration with the defaults filled in. Its TempDir and ServerName are
-// what task.Dial needs to reach the pool.
+// Config returns the configuration with the defaults filled in. task.Dial reaches the pool with its
+// TempDir and ServerName.
 func (p *Pool) Config() task.Config { return p.cfg }
 
-// Async is Task.Async.
-func (p *Pool) Async(ctx context.Context, r task.Runner, opts ...task.CallOption) (taskID uint64, err error) {
-	return p.client.Async(ctx, r, opts...)
-}
-
-// Sync is Task.Sync.
-func (p *Pool) Sync(ctx context.Context, r task.Runner, opts ...task.CallOption) (task.Result, error) {
-	return p.client.Sync(ctx, r, opts...)
-}
-
-// AsyncMany is Task.AsyncMany.
-func (p *Pool) AsyncMany(ctx context.Context, rs []task.Runner, opts ...task.CallOption) []task.Outcome {
-	return p.client.AsyncMany(ctx, rs, opts...)
-}
-
-// SyncMany is Task.SyncMany.
-func (p *Pool) SyncMany(ctx context.Context, rs []task.Runner, opts ...task.CallOption) []task.Outcome {
-	return p.client.SyncMany(ctx, rs, opts...)
-}
-
-// Status is Task.Status; it keeps the last counts after Shutdown.
+// Status lists the workers by index. It returns the last counts after Shutdown.
 func (p *Pool) Status() []task.WorkerStatus {
 	return p.table.Status()
 }
 
-// Shutdown is Task.Shutdown: it takes no more calls and returns when the running tasks have
-// ended, at the latest after DrainTimeout. At the end of ctx, too, the tasks that still run are
-// counted as lost, and the error lists them; they go on as goroutines.
+// Shutdown ends the pool: it accepts no more calls and returns when the running tasks have ended, at
+// the latest after DrainTimeout or at the end of ctx. Tasks that still run then count as lost, and the
+// error lists them; they run on as goroutines. Shutdown may be called any number of times.
 func (p *Pool) Shutdown(ctx context.Context) error {
 	p.shutdown.Do(func() {
 		if p.table != nil {
@@ -194,7 +177,7 @@ func (p *Pool) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// end gives everything back once the slots have drained.
+// end releases everything once the slots have drained.
 func (p *Pool) end() {
 	defer close(p.over)
 	p.wait.Wait()

@@ -19,13 +19,13 @@ import (
 const (
 	firstDelay   = 100 * time.Millisecond // before the second try of a start
 	maxDelay     = 30 * time.Second
-	degradedAt   = 5                      // starts that failed in a row
-	stuckTimeout = 30 * time.Second       // the drain of a worker with a stuck task where DrainTimeout is "for ever"
-	refuseWithin = 100 * time.Millisecond // for the callers in the backlog of a slot without a worker
+	degradedAt   = 5                      // failed starts in a row
+	stuckTimeout = 30 * time.Second       // bounds the drain of a worker with a stuck task if DrainTimeout is negative
+	refuseWithin = 100 * time.Millisecond // bounds the refusal of the calls in the backlog of a slot without a worker
 	cutGrace     = 100 * time.Millisecond // between the end of the tasks' contexts and that of their connections
 )
 
-// A slot is one worker index. Its goroutine replaces the worker when that dies or has to go.
+// A slot is one worker index. Its goroutine replaces the worker when it dies or must go.
 type slot struct {
 	p        *Pool
 	index    int
@@ -38,8 +38,8 @@ type life struct {
 	server     *worker.Server
 	row        sharedstate.ParentRow
 	generation uint64
-	why        task.Reason      // it was started
-	wishes     chan task.Reason // why it wants a successor, or has to have one
+	why        task.Reason      // the worker was started
+	requests   chan task.Reason // why it asks for a successor
 	served     chan error       // what Serve returned
 }
 
@@ -48,9 +48,9 @@ func (s *slot) run(w *life) {
 	for w != nil {
 		select {
 		case <-w.server.Killed():
-			s.bury(w, task.ReasonKilled)
+			s.finishKilled(w, task.ReasonKilled)
 			w = s.restart(task.ReasonKilled)
-		case why := <-w.wishes:
+		case why := <-w.requests:
 			w = s.replace(w, why)
 		case <-s.p.closing:
 			s.leave(w)
@@ -60,8 +60,8 @@ func (s *slot) run(w *life) {
 	worker.Refuse(s.listener, s.index, s.p.cfg.MaxPackageSize, refuseWithin)
 }
 
-// replace gives w a successor. A worker that only wishes for one serves until that is ready, and
-// goes on serving when it does not start.
+// replace gives w a successor and returns the worker that serves then. A worker that is recycled
+// serves until the successor is ready, and serves on if it does not start.
 func (s *slot) replace(w *life, why task.Reason) *life {
 	if why == task.ReasonHardLimit || why == task.ReasonSuspect {
 		s.retire(w, why)
@@ -81,7 +81,7 @@ func (s *slot) replace(w *life, why task.Reason) *life {
 	}
 }
 
-// restart starts workers until one starts; nil: the pool ends.
+// restart tries until a worker starts, and returns it. It returns nil if the pool ends.
 func (s *slot) restart(why task.Reason) *life {
 	for failed := 0; ; failed++ {
 		s.restarts++
@@ -98,7 +98,7 @@ func (s *slot) restart(why task.Reason) *life {
 	}
 }
 
-// pause waits before the next try of a start; false: the pool ends, or early is closed.
+// pause waits before the next try of a start. It returns false if the pool ends or early is closed.
 func (s *slot) pause(failed int, early <-chan struct{}) bool {
 	timer := time.NewTimer(min(firstDelay<<min(failed, 10), maxDelay))
 	defer timer.Stop()
@@ -111,12 +111,12 @@ func (s *slot) pause(failed int, early <-chan struct{}) bool {
 	return false
 }
 
-// boot makes a worker that can serve, and does not yet.
+// boot makes a worker that is ready to serve.
 func (s *slot) boot(why task.Reason) (*life, error) {
 	w := &life{
 		generation: s.p.generation.Add(1),
 		why:        why,
-		wishes:     make(chan task.Reason, 8),
+		requests:   make(chan task.Reason, 8),
 		served:     make(chan error, 1),
 	}
 	var err error
@@ -138,10 +138,10 @@ func (s *slot) boot(why task.Reason) (*life, error) {
 
 func (s *slot) config(w *life) worker.Config {
 	cfg := &s.p.cfg
-	wish := func(why task.Reason) {
+	request := func(why task.Reason) {
 		select {
-		case w.wishes <- why:
-		default: // so many are there already
+		case w.requests <- why:
+		default: // enough are waiting
 		}
 	}
 	return worker.Config{
@@ -166,13 +166,13 @@ func (s *slot) config(w *life) worker.Config {
 		OnHardLimit: func(o worker.Overdue) {
 			s.p.events.worker(task.EventHardLimit, task.ReasonHardLimit, s.index, w.generation,
 				task.Event{Text: "limit " + o.Limit.String(), Tasks: []task.RunningTask{{ID: o.TaskID, Name: o.Task, Age: o.Limit}}})
-			wish(task.ReasonHardLimit)
+			request(task.ReasonHardLimit)
 		},
 		OnSuspect: func(last error) {
 			s.p.events.worker(task.EventSuspect, task.ReasonSuspect, s.index, w.generation, task.Event{Text: last.Error()})
-			wish(task.ReasonSuspect)
+			request(task.ReasonSuspect)
 		},
-		OnRecycle: wish,
+		OnRecycle: request,
 		Fault:     s.p.faults.take,
 	}
 }
@@ -212,27 +212,27 @@ func (s *slot) onException() func(worker.Failure) {
 	}
 }
 
-// enter lets w take the calls of a slot that has no worker.
+// enter makes w the worker of a slot that has none.
 func (s *slot) enter(w *life) {
 	s.show(w)
 	s.serve(w)
 }
 
-// show lets clients choose w.
+// show makes clients choose w.
 func (s *slot) show(w *life) {
 	w.server.Ready()
 	s.p.table.SetCurrent(s.index, w.row)
 }
 
-// serve lets w accept. Its predecessor does not any more.
+// serve makes w accept connections. Its predecessor has stopped.
 func (s *slot) serve(w *life) {
-	// The listener is open.
+	// It fails only for a closed listener.
 	_ = s.listener.SetDeadline(time.Time{})
 	go func() { w.served <- w.server.Serve() }()
 	s.p.events.worker(task.EventReady, w.why, s.index, w.generation, task.Event{})
 }
 
-// retire makes w stop accepting and gives its tasks the time of a drain.
+// retire makes w stop accepting, and drains it in the background.
 func (s *slot) retire(w *life, why task.Reason) {
 	within := s.p.cfg.DrainTimeout
 	if why == task.ReasonHardLimit && within < 0 {
@@ -243,20 +243,21 @@ func (s *slot) retire(w *life, why task.Reason) {
 	s.p.wait.Go(func() { s.await(w, why) })
 }
 
-// leave ends the slot's last worker. What waits in the backlog is refused.
+// leave ends the slot's last worker and refuses the calls in the backlog.
 func (s *slot) leave(w *life) {
 	s.p.events.worker(task.EventDraining, task.ReasonShutdown, s.index, w.generation, task.Event{})
 	w.server.Drain(s.p.cfg.DrainTimeout, true)
 	s.await(w, task.ReasonShutdown)
 }
 
-// await sees a worker that drains to its end: its own, its limit's, or that of Shutdown's ctx.
+// await waits until a worker that drains has ended: by itself, at its limit, or at the end of Shutdown's
+// ctx.
 func (s *slot) await(w *life, why task.Reason) {
 	var err error
 	select {
 	case err = <-w.served:
 	case <-w.server.Killed():
-		s.bury(w, task.ReasonKilled)
+		s.finishKilled(w, task.ReasonKilled)
 		return
 	case <-s.p.cut:
 		w.server.Cut(worker.ErrShutdown)
@@ -271,13 +272,13 @@ func (s *slot) await(w *life, why task.Reason) {
 	if why != task.ReasonHardLimit && why != task.ReasonShutdown {
 		why = task.ReasonDrainTimeout
 	}
-	// Its tasks go on and use the row, which is therefore not free again.
+	// Its tasks run on and use the row, so the row is never freed.
 	w.server.Kill()
 	s.finish(w, why, sharedstate.End{Signal: int(syscall.SIGKILL)})
 }
 
-// bury ends the books of a worker that was killed. Its row is free when its tasks have ended.
-func (s *slot) bury(w *life, why task.Reason) {
+// finishKilled ends the accounts of a worker that was killed, and frees its row when its tasks have ended.
+func (s *slot) finishKilled(w *life, why task.Reason) {
 	<-w.server.Drain(-1, false)
 	s.finish(w, why, sharedstate.End{Signal: int(syscall.SIGKILL)})
 	go func() {
