@@ -12,7 +12,7 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// A delivery is one reservation of a job, from its receipt until its completion is stored.
+// A delivery is one reservation of a job, from Receive until its completion is stored.
 type delivery struct {
 	backend.Delivery
 	ctx       context.Context
@@ -47,7 +47,7 @@ func (s *session) begin(received backend.Delivery, until time.Time) {
 	})
 }
 
-// drop forgets a delivery that is not ours any more, or is stored.
+// drop forgets a delivery that is stored, or is another worker's.
 func (s *session) drop(d *delivery) {
 	s.mu.Lock()
 	if s.held[d.ID] == d {
@@ -65,7 +65,8 @@ func (s *session) owns(d *delivery) bool {
 	return s.held[d.ID] == d && !s.closed
 }
 
-// work runs the job of d and says what becomes of it; not ok: nothing, it is another's.
+// work runs the job of d and returns what becomes of it. Not ok: nothing does, since it is another
+// worker's.
 func (s *session) work(d *delivery) (c completion, ok bool) {
 	c.Delivery = &d.Delivery
 	e, err := d.Envelope()
@@ -123,7 +124,7 @@ func (s *session) decide(d *delivery, handler job.Handler, e job.Envelope, limit
 	return c, true
 }
 
-// runnerFor is the Runner with what the delivery and the job's own methods say.
+// runnerFor returns the Runner with what the delivery and the job's own methods say.
 func (s *session) runnerFor(d *backend.Delivery, e job.Envelope) *job.Runner {
 	runner := *s.runner
 	if runner.Go == nil {
@@ -149,7 +150,7 @@ func (s *session) runnerFor(d *backend.Delivery, e job.Envelope) *job.Runner {
 	return &runner
 }
 
-// ownBackoff is what the job's Backoff method says, if it has one. Not ok when it panics.
+// ownBackoff returns what the job's Backoff method returns. Not ok: it has none, or it panicked.
 func (s *session) ownBackoff(own supervised, e job.Envelope) (d time.Duration, ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -188,8 +189,8 @@ func (s *session) cancelJobs(ids []string) {
 	}
 }
 
-// hearCancels is for deliveries that are gone: their jobs may have been cancelled since the last
-// look.
+// hearCancels reads the orders again because deliveries are gone: their jobs may have been
+// cancelled since the last look.
 func (s *session) hearCancels(ctx context.Context) {
 	if o, err := s.q.orders(ctx); err == nil {
 		s.cancelJobs(o.Cancelled)
@@ -212,8 +213,8 @@ func (s *session) isCancelled(d *delivery) bool {
 	return known()
 }
 
-// completed is called for each completion when it is stored (nil), when the delivery was another's
-// (backend.ErrLost), or when it is known that it cannot be stored (another error).
+// completed is called for each completion when it is stored (err is nil), when the delivery is
+// another worker's (backend.ErrLost), or when it is known that it cannot be stored (another error).
 func (s *session) completed(d *delivery, c *completion, err error) {
 	switch {
 	case err == nil:

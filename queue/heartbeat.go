@@ -27,7 +27,7 @@ func (s *session) keepLeases(ctx context.Context) {
 	}
 }
 
-// renewAll is one renewal. Not ok: the store did not answer for some.
+// renewAll renews all leases once. Not ok: the store did not answer for some.
 func (s *session) renewAll(ctx context.Context) (ok bool) {
 	s.loseExpired()
 	held, earliest := s.deliveries()
@@ -65,7 +65,7 @@ func (s *session) renewAll(ctx context.Context) (ok bool) {
 	return failed == nil
 }
 
-// renewed is the first error of a renewal but ErrLost, and whether there is one of those.
+// renewed returns the first error of a renewal except ErrLost, and whether there was an ErrLost.
 func renewed(errs []error) (failed error, gone bool) {
 	for _, err := range errs {
 		switch {
@@ -86,7 +86,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// deliveries are those that are held, and when the first of them would be lost.
+// deliveries returns those that are held, and when the first of them would be lost.
 func (s *session) deliveries() (held []*delivery, earliest time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,8 +23,8 @@ func (c *completion) bury(reason job.Reason, err error) {
 	c.Outcome, c.reason, c.err = job.Dead, reason, err
 }
 
-// stored is the completion as the store gets it: that of a dead job with its letter. What is no
-// envelope has an id made from the delivery's.
+// stored returns the completion as the store gets it: that of a dead job with its letter. If the
+// payload is no envelope, the letter's job gets an id made from the delivery's.
 func (c *completion) stored() backend.Completion {
 	stored := c.Completion
 	if c.Outcome != job.Dead {
@@ -40,7 +40,7 @@ func (c *completion) stored() backend.Completion {
 	return stored
 }
 
-// afterLapse is what becomes of a job whose worker let the lease lapse.
+// afterLapse returns what becomes of a job whose worker let the lease lapse.
 func afterLapse(d *backend.Delivery, policy job.RetryPolicy) completion {
 	c := completion{
 		Completion: backend.Completion{Delivery: d, Outcome: job.Requeued, Crashed: true, Lapsed: true, DueAt: d.AvailableAt},
@@ -67,7 +67,8 @@ func afterLapse(d *backend.Delivery, policy job.RetryPolicy) completion {
 	return c
 }
 
-// attemptLimit is the smaller of the job's and the worker's; Unlimited is more than any count.
+// attemptLimit returns the smaller of the job's limit and the worker's; job.Unlimited is larger
+// than any count.
 func attemptLimit(e job.Envelope, policy job.RetryPolicy) int {
 	limit := max(e.MaxAttempts, 1)
 	if policy != (job.RetryPolicy{}) {
@@ -76,7 +77,7 @@ func attemptLimit(e job.Envelope, policy job.RetryPolicy) int {
 	return limit
 }
 
-// policyFor is the policy with the delay that the job was pushed with, if any.
+// policyFor returns the policy with the delay that the job was pushed with, if any.
 func policyFor(d *backend.Delivery, policy job.RetryPolicy) job.RetryPolicy {
 	if d.Backoff != nil {
 		return policy.Fixed(*d.Backoff)
@@ -88,7 +89,7 @@ var eventKinds = map[job.Outcome]job.EventKind{
 	job.Dead: job.EventDead, job.Requeued: job.EventRequeued, job.Deferred: job.EventDeferred, job.Unsettled: job.EventUnsettled,
 }
 
-// event is that of a completion which the Runner did not decide.
+// event returns the event of a completion that the Runner did not decide.
 func (c *completion) event(by string) job.Event {
 	return job.Event{
 		Kind: eventKinds[c.Outcome], By: by, At: time.Now(), JobID: c.Envelope.JobID, JobType: c.Envelope.JobType,

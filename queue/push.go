@@ -18,8 +18,8 @@ func (q *Queue) Push(ctx context.Context, j Job, opts ...PushOption) (id string,
 	return q.PushEnvelope(ctx, e, opts...)
 }
 
-// PushEnvelope is Push for an envelope of any type. Attempts that it has had, by its Attempt, are
-// counted.
+// PushEnvelope is Push for an envelope of any type. Attempts that the envelope has had, by its
+// Attempt, are counted.
 func (q *Queue) PushEnvelope(ctx context.Context, e job.Envelope, opts ...PushOption) (id string, err error) {
 	o := q.pushOptions(opts)
 	m, err := q.message(e, o)
@@ -38,9 +38,9 @@ func (q *Queue) PushEnvelope(ctx context.Context, e job.Envelope, opts ...PushOp
 	return id, err
 }
 
-// PushMany pushes jobs and returns their ids in order. A store of databases stores all or, with an
-// error, none. Another one may store some: then ids has "" for each of the others, and ends with
-// the last that was stored. Unique must not be among the options, since they hold for each job.
+// PushMany pushes jobs and returns their ids in order. An SQL store stores all of them or, with an
+// error, none. Another store may store some: then ids has "" for each of the others, and ends with
+// the last one stored. PushMany refuses Unique, since options hold for each job.
 func (q *Queue) PushMany(ctx context.Context, js []Job, opts ...PushOption) (ids []string, err error) {
 	messages := make([]backend.Message, len(js))
 	var tx any
@@ -68,7 +68,7 @@ func (q *Queue) PushMany(ctx context.Context, js []Job, opts ...PushOption) (ids
 	return idsOf(pushed)
 }
 
-// idsOf are the ids of what was stored, up to the last of them, and the first error.
+// idsOf returns the ids of what was stored, up to the last of them, and the first error.
 func idsOf(pushed []backend.Pushed) (ids []string, err error) {
 	stored := 0
 	for i, p := range pushed {
@@ -84,8 +84,8 @@ func idsOf(pushed []backend.Pushed) (ids []string, err error) {
 	return ids, err
 }
 
-// store pushes messages, in the caller's transaction if there is one. No worker sees those before
-// the commit, so the workers of this value are woken by others only.
+// store pushes messages, in the caller's transaction if there is one. A push in a transaction wakes
+// no worker of this Queue, since none sees the job before the commit.
 func (q *Queue) store(ctx context.Context, tx any, messages []backend.Message) ([]backend.Pushed, error) {
 	if tx == nil {
 		pushed := q.backend.Push(ctx, messages)

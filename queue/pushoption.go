@@ -11,7 +11,7 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// A PushOption is an option of a push. Stores have options of their own: sqlqueue.In pushes in a
+// A PushOption changes a push. Stores have options of their own: sqlqueue.In pushes in a
 // transaction.
 type PushOption = backend.PushOption
 
@@ -22,21 +22,21 @@ func Delay(d time.Duration) PushOption { return func(o *backend.PushOptions) { o
 // On puts the job into another queue than the default one.
 func On(queue string) PushOption { return func(o *backend.PushOptions) { o.Queue = queue } }
 
-// Priority is 0 (low), 1 (normal, the default), 2 (high) or 3 (urgent). Within a queue a higher one
-// goes first.
+// Priority sets 0 (low), 1 (normal, the default), 2 (high) or 3 (urgent). Within a queue a higher
+// one goes first.
 func Priority(n int) PushOption { return func(o *backend.PushOptions) { o.Priority = n } }
 
-// Tries is how often the job runs in all, the first time included; below 1 counts as 1,
-// job.Unlimited is no limit.
+// Tries sets how often the job runs in all, the first time included. Below 1 counts as 1;
+// job.Unlimited means no limit.
 func Tries(n int) PushOption { return func(o *backend.PushOptions) { o.Tries = &n } }
 
-// Backoff is the wait after each failure, in place of the worker's policy; less than 0 counts as 0.
-// A job's own Backoff method and a handler's job.RetryAfter override it.
+// Backoff sets the wait after each failure, in place of the worker's policy; less than 0 counts as
+// 0. A job's own Backoff method and a handler's job.RetryAfter override it.
 func Backoff(d time.Duration) PushOption {
 	return func(o *backend.PushOptions) { d := max(d, 0); o.Backoff = &d }
 }
 
-// Timeout is the time limit of each run: 0 is the worker's, less than 0 none.
+// Timeout sets the time limit of each run: 0 means the worker's, less than 0 none.
 func Timeout(d time.Duration) PushOption { return func(o *backend.PushOptions) { o.Timeout = d } }
 
 // Taken says what a push does whose unique key is taken by another job that is not finished.
@@ -49,8 +49,8 @@ const (
 	TakenReplace  = backend.TakenReplace  // it takes that job's place while no worker has it, with a new id; else as TakenReject
 )
 
-// Unique lets one job of its type have the key at a time: from its push until it is done,
-// cancelled, or dead.
+// Unique gives the job a key that one job of its type can have at a time: from its push until it is
+// done, cancelled, or dead.
 func Unique(key string, then Taken) PushOption {
 	return func(o *backend.PushOptions) { o.Key, o.OnTaken = key, then }
 }
@@ -88,8 +88,8 @@ func (q *Queue) pushOptions(opts []PushOption) backend.PushOptions {
 
 const normalPriority = 1
 
-// message is a job as the store gets it, once its options are known to be right and the store can
-// do what they ask for.
+// message returns a job as the store gets it, after a check of its options and of what the store
+// can do.
 func (q *Queue) message(e job.Envelope, o backend.PushOptions) (m backend.Message, err error) {
 	if err := q.check(e, o); err != nil {
 		return m, err
@@ -144,8 +144,8 @@ func (q *Queue) check(e job.Envelope, o backend.PushOptions) error {
 	return nil
 }
 
-// fromJob is the envelope of a Go value, and what the value says about itself as options that come
-// before opts.
+// fromJob returns the envelope of a Go value, and the options that the value itself has before
+// opts.
 func (q *Queue) fromJob(j Job, opts []PushOption) (job.Envelope, []PushOption, error) {
 	if j == nil {
 		return job.Envelope{}, nil, &ConfigError{Option: "job", Value: nil, Rule: "must not be nil"}

@@ -10,8 +10,8 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// A Queue pushes jobs into a store and looks after them there. It holds no goroutine and needs no
-// Close; its methods are safe for concurrent use.
+// A Queue pushes jobs into a store and looks after them there. It starts no goroutine and needs no
+// Close. It is safe for concurrent use.
 type Queue struct {
 	options
 	backend backend.Backend
@@ -19,7 +19,7 @@ type Queue struct {
 	workers wakeups
 }
 
-// An Option is an option of New and NewSync.
+// An Option changes a Queue; see New and NewSync.
 type Option func(*options)
 
 type options struct {
@@ -29,17 +29,18 @@ type options struct {
 	logger *slog.Logger
 }
 
-// DefaultQueue is where jobs go for which On names no queue; without it "default".
+// DefaultQueue sets the queue of jobs for which the option On names none, default "default".
 func DefaultQueue(name string) Option { return func(o *options) { o.queue = name } }
 
-// Policy gives jobs that do not say so themselves their number of attempts; without it 5. With
-// NewSync it is the retry policy.
+// Policy sets how many attempts a job has that does not say so itself, default 5. With NewSync it
+// sets the retry policy.
 func Policy(p job.RetryPolicy) Option { return func(o *options) { o.policy = p } }
 
-// Logger is where the queue writes what it cannot return; without it slog.Default().
+// Logger sets where the queue logs what it cannot return, default slog.Default().
 func Logger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
 
-// New returns the queue over a store, such as one of sqlqueue.New. It does no I/O.
+// New returns the queue over a store, such as sqlqueue.New makes of an SQL database. It does no
+// I/O.
 func New(b backend.Backend, opts ...Option) *Queue {
 	return &Queue{options: newOptions(opts), backend: b, can: b.Can()}
 }
@@ -58,13 +59,13 @@ func newOptions(opts []Option) options {
 	return o
 }
 
-// Backend returns the store.
+// Backend returns the store that the queue was made over.
 func (q *Queue) Backend() backend.Backend { return q.backend }
 
-// Store returns the middleware.Store beside the jobs: what its layers hold is held for all programs
-// that use the store, and its clock is the store's. Where a store has none, each of its methods
-// fails with ErrUnsupported.
-func (q *Queue) Store() middleware.Store {
+// Locks returns a middleware.Store beside the jobs, on the clock of the store. All programs that
+// use the store share what its layers hold. If the store has no locks, each method fails with
+// ErrUnsupported.
+func (q *Queue) Locks() middleware.Store {
 	if l, ok := q.backend.(backend.Locker); ok {
 		return l.Locks()
 	}
@@ -74,7 +75,7 @@ func (q *Queue) Store() middleware.Store {
 // unsupported returns the error for what the store cannot do.
 func (q *Queue) unsupported(what string) error { return backend.Unsupported(q.backend.Name(), what) }
 
-// as is the store as something that not every store is.
+// as returns the store as a T, or an error that wraps ErrUnsupported.
 func as[T any](q *Queue, what string) (t T, err error) {
 	t, ok := q.backend.(T)
 	if !ok {

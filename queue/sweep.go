@@ -7,7 +7,7 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// sweep ends lapsed reservations, of any queue and type but those of this worker: the job is due
+// sweep ends lapsed reservations of any queue and type, except those of this worker: the job is due
 // again, or dead when it is used up.
 func (s *session) sweep(ctx context.Context) error {
 	sweeper, ok := s.consumer.(backend.Sweeper)
@@ -27,9 +27,9 @@ func (s *session) sweep(ctx context.Context) error {
 	}
 }
 
-// endLapsed completes lapsed deliveries, one by one if they do not go together: one that cannot be
-// ended holds up no other. A second one says that it is the store's fault. goOn is false if the
-// next look would find the same again.
+// endLapsed completes lapsed deliveries, one by one if they fail together, so that one that cannot
+// be ended holds up no other. A second bad one means that the store fails. goOn is false if the
+// next look would find the same ones again.
 func (s *session) endLapsed(ctx context.Context, lapsed []backend.Delivery) (goOn bool, err error) {
 	ends, stored := make([]completion, len(lapsed)), make([]backend.Completion, len(lapsed))
 	for i := range lapsed {

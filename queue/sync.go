@@ -12,23 +12,24 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// ErrDeferred is in what a push to the sync driver returns when the job asked to come again later.
+// ErrDeferred is in the error of a push to the queue of NewSync whose job asked to come again
+// later.
 var ErrDeferred = errors.New("queue: the job was deferred, and the sync driver does not wait")
 
 // maxDepth bounds jobs that push jobs that push jobs.
 const maxDepth = 16
 
 // NewSync returns a queue that runs a job before its push returns, in the caller's goroutine and
-// under its context, and stores nothing. For tests, and for programs without a database.
+// under its context, and stores nothing. It is for tests, and for programs without a database.
 //
-// A job that fails runs again at once, up to its tries; Delay, Backoff, Priority, Unique, a
-// transaction and the queue's name count for nothing. When the tries are used up its Failed method
-// is called, and the push returns the last error, a *job.DeadError. A job that is discarded or
-// skipped is no error; one that is deferred is ErrDeferred and has not run. PushMany ends with the
-// first job that cannot be done and returns the ids of those before it. Layers and time limits are
-// around a job as in a worker. Jobs that push jobs may be 16 deep.
+// A failed job runs again at once, up to its tries. Then its Failed method is called, and the push
+// returns the last error, a *job.DeadError. A push ignores Delay, Backoff, Priority, Unique, On and
+// a transaction. For a discarded or skipped job it returns no error; for one that asks to come
+// again later it returns ErrDeferred. PushMany stops at the first job that cannot be done and
+// returns the ids of those before it. Layers and time limits are around a job as in a worker. Jobs
+// that push jobs may be 16 deep.
 //
-// Counts are 0 and lists are empty. What needs stored jobs, such as a Worker, fails with
+// Counts returns zeros, and lists are empty. What needs stored jobs, such as a Worker, fails with
 // ErrUnsupported.
 func NewSync(reg *job.Registry, opts ...Option) *Queue {
 	o := newOptions(opts)
@@ -39,7 +40,7 @@ func NewSync(reg *job.Registry, opts ...Option) *Queue {
 	return q
 }
 
-// SyncRunner is the Runner of the sync driver: its time limit, layers, log and events.
+// SyncRunner sets the Runner of the sync driver: its time limit, layers, log and events.
 func SyncRunner(r *job.Runner) Option { return func(o *options) { o.runner = r } }
 
 // A syncStore is the backend.Backend that runs jobs in place of storing them.

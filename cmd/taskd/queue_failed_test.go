@@ -85,7 +85,7 @@ func TestRetryOfAllNamesWhatTheDatabaseRefuses(t *testing.T) {
 	j.bury("exit 3")
 	j.bury("exit 4")
 	j.bury("exit 5")
-	db, err := sqlite.Open(t.Context(), strings.TrimPrefix(j.dsn, "sqlite:"), sqlite.Normal)
+	db, err := sqlite.Open(t.Context(), strings.TrimPrefix(j.dsn, "sqlite:"), sqlite.DurabilityNormal)
 	require.NoError(t, err)
 	defer db.Close()
 	_, err = db.Write.ExecContext(t.Context(), `CREATE TRIGGER refuse BEFORE INSERT ON jobs

@@ -80,7 +80,7 @@ func connect(ctx context.Context, dsn string, o options) (*DB, error) {
 }
 
 func connectSQLite(ctx context.Context, path string, o options) (*DB, error) {
-	db, err := sqlite.Open(ctx, path, sqlite.Normal)
+	db, err := sqlite.Open(ctx, path, sqlite.DurabilityNormal)
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ var capabilities = []behaviour{
 		_, isLocker := s.Q.Backend().(backend.Locker)
 		ctx := s.Context()
 		_, inspect := s.Q.Inspect(ctx, "1")
-		_, _, acquire := s.Q.Store().Acquire(ctx, "k", "owner", 1, time.Minute)
+		_, _, acquire := s.Q.Locks().Acquire(ctx, "k", "owner", 1, time.Minute)
 		for name, c := range map[string]struct {
 			can bool
 			err error
@@ -46,7 +46,7 @@ var capabilities = []behaviour{
 		}
 	}},
 	{"the sync driver refuses the locks of middleware", func(s *fixture.Fixture) {
-		var locks middleware.Store = queue.NewSync(nil).Store()
+		var locks middleware.Store = queue.NewSync(nil).Locks()
 		_, _, err := locks.Take(s.Context(), "k", 1, time.Second)
 		assert.ErrorIs(s, err, queue.ErrUnsupported)
 	}},

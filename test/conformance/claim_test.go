@@ -150,7 +150,7 @@ func TestTwoClaimsHaveOneOwner(t *testing.T) {
 				statement, args := claimOf(t, db)
 				session := db.SQL
 				if path := sqliteFile(t, db); path != "" {
-					other, err := sqlite.Open(t.Context(), path, sqlite.Normal)
+					other, err := sqlite.Open(t.Context(), path, sqlite.DurabilityNormal)
 					require.NoError(t, err)
 					t.Cleanup(func() { other.Close() })
 					session = other.Write

@@ -41,7 +41,7 @@ var databases = []struct {
 }{{"SQLite", openSQLite}, {"PostgreSQL", openPostgreSQL}, {"MySQL", openMySQL}}
 
 func openSQLite(t testing.TB) database {
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "queue.db"), sqlite.Normal)
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "queue.db"), sqlite.DurabilityNormal)
 	require.NoError(t, err)
 	t.Cleanup(func() { db.Close() })
 	return migrated(t, database{

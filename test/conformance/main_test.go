@@ -55,7 +55,7 @@ func play(ctx context.Context, role func(context.Context, *queue.Queue) error) e
 	var q *queue.Queue
 	switch dialect := os.Getenv(childDialect); dialect {
 	case sqlqueue.SQLite.String():
-		db, err := sqlite.Open(ctx, os.Getenv(childFile), sqlite.Normal)
+		db, err := sqlite.Open(ctx, os.Getenv(childFile), sqlite.DurabilityNormal)
 		if err != nil {
 			return err
 		}

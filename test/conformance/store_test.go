@@ -19,7 +19,7 @@ func TestStore(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			storetest.Run(t, func(t *testing.T) (middleware.Store, func(time.Duration)) {
 				db := d.open(t)
-				return openQueue(t, db).Store(), func(by time.Duration) { advance(t, db, by) }
+				return openQueue(t, db).Locks(), func(by time.Duration) { advance(t, db, by) }
 			})
 		})
 	}
@@ -39,7 +39,7 @@ func TestPlacesDoNotDrift_Row41(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			const slots = 20
 			db := d.open(t)
-			s := openQueue(t, db).Store()
+			s := openQueue(t, db).Locks()
 			random := rand.New(rand.NewPCG(1, 2))
 			for i := range scale(5000, 500) {
 				owner := fmt.Sprint(random.IntN(100))

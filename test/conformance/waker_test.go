@@ -18,11 +18,11 @@ import (
 // without it.
 func TestSQLiteWakerSeesOthersWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "queue.db")
-	ours, err := sqlite.Open(t.Context(), path, sqlite.Normal)
+	ours, err := sqlite.Open(t.Context(), path, sqlite.DurabilityNormal)
 	require.NoError(t, err)
 	t.Cleanup(func() { ours.Close() })
 	db := migrated(t, database{SQL: ours.Write, Dialect: sqlqueue.SQLite})
-	others, err := sqlite.Open(t.Context(), path, sqlite.Normal)
+	others, err := sqlite.Open(t.Context(), path, sqlite.DurabilityNormal)
 	require.NoError(t, err)
 	t.Cleanup(func() { others.Close() })
 	store, err := others.Store()

@@ -41,7 +41,7 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	db, err := sqlite.Open(ctx, "queue.db", sqlite.Normal)
+	db, err := sqlite.Open(ctx, "queue.db", sqlite.DurabilityNormal)
 	if err != nil {
 		return err
 	}

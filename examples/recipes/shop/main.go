@@ -66,7 +66,7 @@ func run(ctx context.Context) (err error) {
 
 // open opens the database and makes the queue's tables in it.
 func open(ctx context.Context, path string) (*sqlite.DB, *queue.Queue, error) {
-	db, err := sqlite.Open(ctx, path, sqlite.Normal)
+	db, err := sqlite.Open(ctx, path, sqlite.DurabilityNormal)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -131,7 +131,7 @@ func work(ctx context.Context, q *queue.Queue) error {
 	if err != nil {
 		return err
 	}
-	locks := q.Store()                                // shared by all programs that use this database
+	locks := q.Locks()                                // shared by all programs that use this database
 	wait := middleware.OnBusy(job.Defer(time.Second)) // in place of the layer's own answer, a skip
 	runner := &job.Runner{
 		Timeout: time.Minute,

@@ -18,7 +18,7 @@ func openQueue(ctx context.Context) (q *queue.Queue, db *sqlite.DB, done func())
 	if err != nil {
 		log.Fatal(err)
 	}
-	db, err = sqlite.Open(ctx, filepath.Join(dir, "queue.db"), sqlite.Normal)
+	db, err = sqlite.Open(ctx, filepath.Join(dir, "queue.db"), sqlite.DurabilityNormal)
 	if err != nil {
 		log.Fatal(err)
 	}

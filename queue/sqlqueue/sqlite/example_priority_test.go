@@ -20,7 +20,8 @@ func (c Call) Handle(ctx context.Context) error {
 	return nil
 }
 
-// Within a queue a higher priority goes first, then what was due first. A delayed job waits until it is due.
+// Within a queue a higher priority goes first, then what was due first. A delayed job waits until
+// it is due.
 func Example_delayAndPriority() {
 	ctx := context.Background()
 	q, _, done := openQueue(ctx)

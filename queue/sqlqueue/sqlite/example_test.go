@@ -33,7 +33,7 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 
-	db, err := sqlite.Open(ctx, filepath.Join(dir, "queue.db"), sqlite.Normal)
+	db, err := sqlite.Open(ctx, filepath.Join(dir, "queue.db"), sqlite.DurabilityNormal)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -15,7 +15,8 @@ type Receipt struct{ OrderID int64 }
 func (Receipt) JobType() string                  { return "mail.receipt" }
 func (Receipt) Handle(ctx context.Context) error { return nil }
 
-// A push inside a transaction is a part of it: the job and the order are stored together or not at all.
+// A push inside a transaction is a part of it: the job and the order are stored together or not at
+// all.
 func Example_transaction() {
 	ctx := context.Background()
 	q, db, done := openQueue(ctx)

@@ -24,14 +24,15 @@ type DB struct {
 // A Durability says what a commit survives.
 type Durability string
 
+// What a commit survives.
 const (
-	Normal Durability = "NORMAL" // a crash of the process; a power failure may undo the last commits. The default
-	Full   Durability = "FULL"   // a power failure too; each commit waits for the disk
+	DurabilityNormal Durability = "NORMAL" // a crash of the process; a power failure may undo the last commits. The default
+	DurabilityFull   Durability = "FULL"   // a power failure too; each commit waits for the disk
 )
 
 // Open opens the file at path, or makes it in a folder that exists, and checks that it can be
-// written. "" as d means Normal. A statement waits up to 10 s for another process that writes, and
-// fails then.
+// written. "" as d means DurabilityNormal. A statement waits up to 10 s for another process that
+// writes, and fails then.
 func Open(ctx context.Context, path string, d Durability) (*DB, error) {
 	if path == "" {
 		return nil, errors.New("sqlite: path must not be empty")
@@ -40,10 +41,10 @@ func Open(ctx context.Context, path string, d Durability) (*DB, error) {
 		return nil, errors.New("sqlite: a queue needs a file, and :memory: is none")
 	}
 	if d == "" {
-		d = Normal
+		d = DurabilityNormal
 	}
-	if d != Normal && d != Full {
-		return nil, fmt.Errorf("sqlite: durability %q must be %s or %s", d, Normal, Full)
+	if d != DurabilityNormal && d != DurabilityFull {
+		return nil, fmt.Errorf("sqlite: durability %q must be %s or %s", d, DurabilityNormal, DurabilityFull)
 	}
 	write, err := open(path, "synchronous("+string(d)+")", "immediate")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 func TestAPathThatIsNoFileIsRefused(t *testing.T) {
 	for _, path := range []string{"", ":memory:", t.TempDir(), "/nonexistent/queue.db"} {
-		_, err := sqlite.Open(t.Context(), path, sqlite.Normal)
+		_, err := sqlite.Open(t.Context(), path, sqlite.DurabilityNormal)
 		require.Error(t, err, path)
 	}
 	_, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "queue.db"), "OFF")
