@@ -36,7 +36,8 @@ type session struct {
 	wake       chan struct{}
 	completer  *completer
 	goroutines goroutinePool      // run the jobs and their handlers
-	keeping    context.CancelFunc // ends renewals and wakers
+	serving    context.Context    // of renewals and wakers
+	keeping    context.CancelFunc // ends it
 	services   sync.WaitGroup
 	calls      sync.WaitGroup  // of Failed methods
 	called     context.Context // theirs
@@ -57,14 +58,9 @@ func newSession(ctx context.Context, w *Worker, limit int, untilEmpty bool) *ses
 	s.called, s.uncall = context.WithCancelCause(s.base)
 	s.completer = newCompleter(s)
 	services, cancel := context.WithCancel(s.base)
-	s.keeping = cancel
+	s.serving, s.keeping = services, cancel
 	s.goroutines = goroutinePool{next: make(chan func()), over: services.Done()}
 	s.services.Go(func() { s.keepLeases(services) })
-	if !untilEmpty {
-		if waker, ok := w.q.backend.(backend.Waker); ok {
-			s.services.Go(func() { s.listen(services, waker) })
-		}
-	}
 	return s
 }
 
@@ -143,9 +139,21 @@ func (s *session) open(ctx context.Context) (err error) {
 	if s.consumer == nil {
 		s.consumer, err = s.q.backend.Open(ctx, backend.Session{
 			Worker: s.name, Slots: min(s.concurrency, s.limit), Queues: s.queues, Lease: s.lease,
+			Limit: max(s.runner.Timeout, 0),
 		})
+		if err == nil && !s.untilEmpty {
+			s.listenTo(s.q.backend)
+			s.listenTo(s.consumer)
+		}
 	}
 	return err
+}
+
+// listenTo lets a store wake the worker, if it can.
+func (s *session) listenTo(store any) {
+	if waker, ok := store.(backend.Waker); ok {
+		s.services.Go(func() { s.listen(s.serving, waker) })
+	}
 }
 
 // maintain reads the orders and ends lapsed reservations.

@@ -7,7 +7,7 @@ import (
 	"github.com/taskd-go/task/job"
 )
 
-// A Receipt stands for one delivery. Its value is the store's own.
+// A Receipt stands for one delivery. Its value belongs to the store.
 type Receipt any
 
 // A Delivery is one reservation of a message.
@@ -15,7 +15,7 @@ type Delivery struct {
 	ID        string // the one that Push returned
 	Queue     string
 	UniqueKey string // "": none
-	Payload   []byte // whatever a producer stored; see Envelope
+	Payload   []byte // as its producer stored it; see Envelope
 	Priority  int
 
 	Attempts    int            // this one included
@@ -34,8 +34,8 @@ type Delivery struct {
 	Receipt Receipt
 }
 
-// Envelope decodes the payload. The fields of the delivery override its members, and a payload
-// without an id of its own gets "db_" and the delivery's.
+// Envelope decodes the payload. The fields of the delivery override its members. A payload without
+// an id of its own gets the one of FallbackID.
 func (d *Delivery) Envelope() (job.Envelope, error) {
 	e, err := job.Decode(d.Payload)
 	if err != nil {
@@ -51,7 +51,7 @@ func (d *Delivery) Envelope() (job.Envelope, error) {
 	return e, nil
 }
 
-// FallbackID returns the id of a job whose payload has none.
+// FallbackID returns the id of a job whose payload has none: "db_" and the ID of the delivery.
 func (d *Delivery) FallbackID() string { return "db_" + d.ID }
 
 // hasID reports whether the message has an id of its own. Decode would have made one up from its
@@ -70,8 +70,8 @@ func hasID(payload []byte) bool {
 type Completion struct {
 	Delivery *Delivery
 
-	// Outcome is Succeeded, Discarded or Skipped: the job is done and its message goes. Requeued or
-	// Deferred: it comes again. Dead: it becomes a dead letter.
+	// Outcome is one of these. Succeeded, Discarded or Skipped: the job is done and the message
+	// goes. Requeued or Deferred: it comes again. Dead: it becomes a dead letter.
 	Outcome job.Outcome
 
 	Envelope job.Envelope  // the job as it goes on; zero: the payload stays as it is
@@ -79,14 +79,14 @@ type Completion struct {
 	DueAt    time.Time     // in place of Delay; zero: Delay counts
 
 	Uncount bool // the attempt does not count
-	Crashed bool // the run cost a worker: a crash is counted
-	Lapsed  bool // of a Sweeper's delivery: nothing is stored if its lease has been extended since
+	Crashed bool // a worker died with the job: a crash is counted
+	Lapsed  bool // of a delivery of Lapsed: nothing is stored if its lease was renewed since
 
 	Letter *job.DeadLetter // of Outcome Dead; without what the store gives it
 }
 
-// Payload returns the message as it goes on: the envelope's encoding, or what was delivered if
-// there is none.
+// Payload returns the message as it goes on: the encoded Envelope, or the delivered payload if the
+// Envelope is zero.
 func (c *Completion) Payload() []byte {
 	if c.Envelope.JobType == "" {
 		return c.Delivery.Payload

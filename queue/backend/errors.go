@@ -14,7 +14,7 @@ var (
 	// try again.
 	ErrSetup = errors.New("queue: the store is not set up for jobs")
 	// ErrLost says that a delivery is no longer reserved for the caller.
-	ErrLost = errors.New("queue: the delivery is another's")
+	ErrLost = errors.New("queue: the delivery is no longer reserved for this worker")
 	// ErrNotFound says that there is no such job or dead letter.
 	ErrNotFound = errors.New("queue: not found")
 )

@@ -11,11 +11,12 @@ import (
 // A TxPusher is a Backend that can push as a part of the caller's transaction: no worker sees the
 // messages before the commit, and a rollback leaves nothing.
 type TxPusher interface {
-	// PushTx is Push in tx, whose type is the store's own: the one that its push option takes.
+	// PushTx is Push in tx, the value that the store's own push option has put into PushOptions.Tx.
 	PushTx(ctx context.Context, tx any, messages []Message) []Pushed
 }
 
-// A Waker tells a worker that a queue may have jobs. A Backend that is one wakes all its workers.
+// A Waker tells a worker that a queue may have jobs. A Backend or a Consumer that is one wakes the
+// workers that use it.
 type Waker interface {
 	// Wait calls wake with the name of a queue, or "" for any, until ctx ends or it cannot go on.
 	// The worker then calls it again after a while.
@@ -29,45 +30,46 @@ type Locker interface {
 	Locks() middleware.Store
 }
 
-// A Sweeper is a Consumer of a store that does not end lapsed reservations by itself.
+// A Sweeper is a Consumer of a store that does not itself end reservations whose leases have
+// lapsed.
 type Sweeper interface {
-	// Lapsed returns some deliveries, of any queue and worker, whose leases have ended, except the
-	// kept ones. It changes nothing: the caller completes them with Lapsed set. full reports that
-	// there may be more.
+	// Lapsed returns deliveries, of any queue and worker, whose leases have ended, except the kept
+	// ones. It changes nothing: package queue completes them with Completion.Lapsed set. full
+	// reports that there may be more.
 	Lapsed(ctx context.Context, keep []Receipt) (lapsed []Delivery, full bool, err error)
 }
 
-// A Tidier is a Consumer of a store in which something stays behind that has ended.
+// A Tidier is a Consumer of a store in which ended orders or locks stay behind.
 type Tidier interface {
-	// Tidy removes it. Each worker calls it about once a second, with the orders that it has just
-	// read; the store decides what is worth a look.
+	// Tidy removes them. Each worker calls it about once a second, with the orders that it has just
+	// read. The store decides when it is worth a look.
 	Tidy(ctx context.Context, read Orders) error
 }
 
 // A Control is a Backend that keeps orders for all workers.
 type Control interface {
-	// Orders returns those in force. Each worker reads them about once a second.
+	// Orders returns the orders in force. Each worker reads them about once a second.
 	Orders(ctx context.Context) (Orders, error)
-	// Pause and Resume begin and end a pause of a queue, "" is every queue. A repeated one is no
-	// error.
+	// Pause and Resume begin and end a pause of a queue; "" means every queue. Neither fails if
+	// there is nothing to change.
 	Pause(ctx context.Context, queue string) error
 	Resume(ctx context.Context, queue string) error
 	// Restart makes Orders.Restart grow.
 	Restart(ctx context.Context) error
-	// Cancel removes a live job, and adds it to Orders.Cancelled for a few minutes if a worker has
-	// it. A job that is not there is ErrNotFound.
+	// Cancel removes a live job. If a worker has it, its id stays in Orders.Cancelled for some
+	// minutes. If there is no such job, Cancel returns ErrNotFound.
 	Cancel(ctx context.Context, id string) error
 }
 
 // Orders are what workers obey.
 type Orders struct {
-	Paused    []string // queues from which nothing is taken; "" is every queue
-	Restart   int64    // workers that have seen a smaller number finish what they have and return
+	Paused    []string // queues from which workers take nothing; "" means every queue
+	Restart   int64    // workers that started at a smaller number finish what they have and return
 	Cancelled []string // ids of jobs that were taken away from their workers
 }
 
-// An Admin is a Backend whose jobs and dead letters can be looked at, counted and moved. The
-// methods of the same names of queue.Queue say what each does; "" as a queue is every queue.
+// An Admin is a Backend that can show, count and move its jobs and dead letters. The methods of the
+// same names of queue.Queue say what each does. "" as a queue means every queue.
 type Admin interface {
 	Counts(ctx context.Context, queue string) (Counts, error)
 	List(ctx context.Context, queue string) iter.Seq2[JobInfo, error]

@@ -10,7 +10,7 @@ import (
 // are so many or more. It bounds what a look at a deep queue costs.
 const MaxCount = 10_000
 
-// Counts are the jobs of a queue by state, each up to MaxCount. Dead letters are none of them.
+// Counts are the jobs of a queue by state, each up to MaxCount. Dead letters do not count.
 type Counts struct {
 	Ready    int64 `json:"ready"`    // due
 	Delayed  int64 `json:"delayed"`  // not due yet
