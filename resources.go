@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 
 	"github.com/taskd-go/task/internal/control"
-	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/internal/memstat"
 	"github.com/taskd-go/task/worker"
 )
 
@@ -52,12 +52,12 @@ func limitResources(s control.Settings) (worker.Processors, *heapReserve) {
 	if s.MaxWorkerMemory > 0 {
 		size = min(size, s.MaxWorkerMemory/8)
 	}
-	if limit := sys.MemoryLimit(); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
+	if limit := memstat.Limit(); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		share := limit / 10 * 9 / int64(s.WorkerNum+1)
 		debug.SetMemoryLimit(share)
 		size = min(size, share/8)
 	}
-	sys.OOMScore(workerOOMScore)
+	memstat.OOMScore(workerOOMScore)
 	return p, newHeapReserve(size)
 }
 

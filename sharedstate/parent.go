@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/internal/shm"
 )
 
 // ErrNoRow is the error of Allocate while all rows are taken: too many generations live at once.
@@ -33,11 +33,11 @@ func Create(workers, maxRunning int) (*Parent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create table: %w", err)
 	}
-	f, err := sys.Memory("taskd-table", s.size)
+	f, err := shm.Create("taskd-table", s.size)
 	if err != nil {
 		return nil, fmt.Errorf("create table: %w", err)
 	}
-	mem, err := sys.Map(f, s.size, true)
+	mem, err := shm.Map(f, s.size, true)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("create table: %w", err), f.Close())
 	}

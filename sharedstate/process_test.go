@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/taskd-go/task/internal/shm"
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/tasktype"
 )
@@ -216,7 +217,7 @@ func TestAReleaseServesWaitersOfOtherProcesses(t *testing.T) {
 	table := newTestTable(t, 1, 1)
 	r := serving(t, table, 0, 1)
 	require.True(t, r.Admit())
-	ro, err := sys.ReadOnly(table.File())
+	ro, err := shm.ReadOnly(table.File())
 	require.NoError(t, err)
 	defer ro.Close()
 	killed, waiting := startHelper(t, ro, "wait"), startHelper(t, ro, "wait")

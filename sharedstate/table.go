@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/internal/shm"
 )
 
 // A Table is one pool's state, for reading and for NextTaskID. Parent and WorkerRow have the methods
@@ -45,7 +45,7 @@ func open(f *os.File, writable bool) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	mem, err := sys.Map(f, s.size, writable)
+	mem, err := shm.Map(f, s.size, writable)
 	if err != nil {
 		return nil, err
 	}
@@ -53,14 +53,14 @@ func open(f *os.File, writable bool) (*Table, error) {
 }
 
 func readHeader(f *os.File) (sections, error) {
-	raw, err := sys.Map(f, headerSize, false)
+	raw, err := shm.Map(f, headerSize, false)
 	if err != nil {
 		return sections{}, err
 	}
 	h := &view[header](raw, 0, 1)[0]
 	magic, version, size, rows := h.magic, h.version, h.size, h.rows
 	workers, maxRunning := h.workers, h.maxRunning
-	if err := sys.Unmap(raw); err != nil {
+	if err := shm.Unmap(raw); err != nil {
 		return sections{}, err
 	}
 	if magic != layoutMagic {
@@ -100,7 +100,7 @@ func newTable(f *os.File, mem []byte, s sections, writable bool) *Table {
 		places:   s.places,
 	}
 	// The garbage collector does not follow pointers into mem: long readers keep t alive themselves.
-	runtime.AddCleanup(t, func(mem []byte) { _ = sys.Unmap(mem) }, mem)
+	runtime.AddCleanup(t, func(mem []byte) { _ = shm.Unmap(mem) }, mem)
 	return t
 }
 
@@ -147,7 +147,7 @@ func (t *Table) Rows() int { return len(t.hot) }
 // bump makes all waiting callers, in all processes, choose again.
 func (t *Table) bump() {
 	t.wake.Add(1)
-	sys.FutexWake(t.wakeWord())
+	shm.FutexWake(t.wakeWord())
 }
 
 func (t *Table) wakeWord() *uint32 { return (*uint32)(unsafe.Pointer(&t.wake)) }

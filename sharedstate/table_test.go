@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/internal/shm"
 )
 
 func newTestTable(t testing.TB, workers, maxRunning int) *Parent {
@@ -51,7 +51,7 @@ func serving(t testing.TB, table *Parent, index int, generation uint64) testRow 
 // readOnly opens a second view of the table, as another process would have it.
 func readOnly(t testing.TB, table *Parent) *Table {
 	t.Helper()
-	f, err := sys.ReadOnly(table.File())
+	f, err := shm.ReadOnly(table.File())
 	require.NoError(t, err)
 	view, err := Open(f, false)
 	require.NoError(t, err)
@@ -102,11 +102,11 @@ func TestOpenRefusesWhatIsNoTable(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			f, err := sys.Memory("test", test.size)
+			f, err := shm.Create("test", test.size)
 			require.NoError(t, err)
 			defer f.Close()
 			if test.write != nil {
-				mem, err := sys.Map(f, test.size, true)
+				mem, err := shm.Map(f, test.size, true)
 				require.NoError(t, err)
 				h := &view[header](mem, 0, 1)[0]
 				*h = header{size: uint64(test.size), version: layoutVersion, workers: 2, maxRunning: 8, rows: 12}
@@ -114,7 +114,7 @@ func TestOpenRefusesWhatIsNoTable(t *testing.T) {
 					h.magic = layoutMagic
 				}
 				test.write(h)
-				require.NoError(t, sys.Unmap(mem))
+				require.NoError(t, shm.Unmap(mem))
 			}
 			_, err = Open(f, false)
 			assert.ErrorContains(t, err, test.want)
@@ -133,7 +133,7 @@ func TestOpenRefusesAFileThatCouldShrink(t *testing.T) {
 
 func TestTaskIDsGrowOverAllViews(t *testing.T) {
 	table := newTestTable(t, 1, 1)
-	dup, err := sys.ReadOnly(table.File())
+	dup, err := shm.ReadOnly(table.File())
 	require.NoError(t, err)
 	dup.Close()
 	first, second := table.NextTaskID(), table.NextTaskID()

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/internal/shm"
 )
 
 // A queue holds the callers of one process that wait for a worker, in order. While it is not empty,
@@ -75,7 +75,7 @@ func (c *Chooser) Close() {
 	}()
 	for {
 		// Again and again, because the watcher may be just before its sleep.
-		sys.FutexWake(c.t.wakeWord())
+		shm.FutexWake(c.t.wakeWord())
 		select {
 		case <-gone:
 			return
@@ -115,7 +115,7 @@ func (c *Chooser) watch() {
 			return
 		}
 		q.mu.Unlock()
-		sys.FutexWait(c.t.wakeWord(), seen, q.recheck)
+		shm.FutexWait(c.t.wakeWord(), seen, q.recheck)
 	}
 }
 

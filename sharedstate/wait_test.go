@@ -76,7 +76,7 @@ func TestAWaiterIsServed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			table, full, c := fullPool(t)
 			done := waits(t, c, context.Background(), time.Hour)
-			eventually(t, "it sleeps", func() bool { return goroutinesIn("sys.FutexWait(") == 1 })
+			eventually(t, "it sleeps", func() bool { return goroutinesIn("shm.FutexWait(") == 1 })
 			free(t, table, full)
 			p := ended(t, done)
 			assert.True(t, p.ok)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/taskd-go/task/internal/memstat"
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/tasktype"
 )
@@ -75,7 +76,7 @@ func (s *Server) taskEnded() {
 
 // weigh compares the resident size with its limit.
 func (s *Server) weigh() {
-	if s.recycle.memory == math.MaxInt64 || sys.Resident(os.Getpid()) <= s.recycle.memory {
+	if s.recycle.memory == math.MaxInt64 || memstat.Resident(os.Getpid()) <= s.recycle.memory {
 		return
 	}
 	s.mu.Lock()

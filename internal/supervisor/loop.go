@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/taskd-go/task/internal/lifecycle"
-	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/internal/memstat"
 	"github.com/taskd-go/task/sharedstate"
 	"github.com/taskd-go/task/tasktype"
 )
@@ -61,7 +61,7 @@ func (s *Supervisor) notice(ev lifecycle.Input) lifecycle.Input {
 	case lifecycle.SpawnFailed:
 		s.end(ev.Key, sharedstate.End{Reason: tasktype.ReasonSpawnFailed})
 	case lifecycle.Exited:
-		n, ok := sys.OOMKills()
+		n, ok := memstat.OOMKills()
 		ev.OOM = ok && n > s.oomKills
 		s.oomKills = max(n, s.oomKills)
 		return ev

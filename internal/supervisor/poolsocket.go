@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/taskd-go/task/internal/control"
+	"github.com/taskd-go/task/internal/shm"
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/sharedstate"
 )
@@ -47,7 +48,7 @@ func openPoolSocket(bind func(path string) (*net.UnixListener, error), path stri
 	if s.listener, err = bind(path); err != nil {
 		return nil, err
 	}
-	if s.table, err = sys.ReadOnly(t.File()); err != nil {
+	if s.table, err = shm.ReadOnly(t.File()); err != nil {
 		s.listener.Close()
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/taskd-go/task/internal/control"
 	"github.com/taskd-go/task/internal/lifecycle"
+	"github.com/taskd-go/task/internal/memstat"
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/sharedstate"
 	"github.com/taskd-go/task/tasktype"
@@ -164,7 +165,7 @@ func (s *Supervisor) listen(c *child) {
 			ev.Running = tasktype.RunningTask{ID: m.TaskID, Name: m.Task, Age: time.Duration(sys.Now() - m.Started)}
 		}
 		if m.Kind == control.KindReady && s.cfg.MaxWorkerMemory > 0 {
-			ev.Resident = sys.Resident(c.proc.PID())
+			ev.Resident = memstat.Resident(c.proc.PID())
 		}
 		s.post(ev)
 	}

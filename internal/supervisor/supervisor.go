@@ -14,6 +14,7 @@ import (
 
 	"github.com/taskd-go/task/internal/control"
 	"github.com/taskd-go/task/internal/lifecycle"
+	"github.com/taskd-go/task/internal/memstat"
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/sharedstate"
 	"github.com/taskd-go/task/tasktype"
@@ -159,7 +160,7 @@ func (s *Supervisor) open() (err error) {
 	if s.pool, err = openPoolSocket(s.files.listen, PoolSocketPath(s.cfg.TempDir, s.cfg.ServerName), s.table.Table, s.cfg.Settings); err != nil {
 		return err
 	}
-	s.oomKills, _ = sys.OOMKills()
+	s.oomKills, _ = memstat.OOMKills()
 	s.events = newEventQueue(s.cfg.OnEvent, s.cfg.Logger)
 	s.outputs = openOutputs(s.cfg, s.events)
 	if err := s.files.watch(s.cfg.WorkerNum); err != nil {

@@ -3,15 +3,16 @@ package sys
 import (
 	"errors"
 	"os"
+	"runtime"
 	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// control calls fn with the descriptor of a file or socket. Unlike Fd, it does not change the
+// WithFD calls fn with the descriptor of a file or socket. Unlike Fd, it does not change the
 // blocking mode, which all holders of the open file share, even in other processes.
-func control(c syscall.Conn, fn func(fd int) error) error {
+func WithFD(c syscall.Conn, fn func(fd int) error) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return err
@@ -25,7 +26,7 @@ func control(c syscall.Conn, fn func(fd int) error) error {
 // on the descriptors from 3 to 3+ours-1, and closes the inherited ones above them, which it
 // recognises by the lack of close-on-exec.
 func AdoptFiles(ours int) {
-	entries, err := os.ReadDir(fdDir)
+	entries, err := os.ReadDir(fdDir())
 	if err != nil {
 		return
 	}
@@ -42,4 +43,12 @@ func AdoptFiles(ours int) {
 			_ = unix.Close(fd)
 		}
 	}
+}
+
+// fdDir returns the directory that lists the open descriptors of this process.
+func fdDir() string {
+	if runtime.GOOS == "linux" {
+		return "/proc/self/fd"
+	}
+	return "/dev/fd"
 }

@@ -1,4 +1,3 @@
-// Package sys is the layer over system calls that differ between Linux and macOS: shared memory,
-// peer credentials, file locks and watches, process handles, the monotonic clock, futexes,
-// descriptors.
+// Package sys is the layer over system calls that differ between Linux and macOS: sockets and peer
+// credentials, file locks and watches, process handles, descriptors, the monotonic clock.
 package sys

@@ -31,7 +31,7 @@ func Listen(path string) (*net.UnixListener, error) {
 // Relisten calls listen again on an inherited socket, so that Peer returns this process at the
 // other end.
 func Relisten(l *net.UnixListener) error {
-	err := control(l, func(fd int) error { return unix.Listen(fd, backlog()) })
+	err := WithFD(l, func(fd int) error { return unix.Listen(fd, backlog()) })
 	if err != nil {
 		return fmt.Errorf("listen again on %s: %w", l.Addr(), err)
 	}

@@ -17,7 +17,7 @@ var ErrLocked = errors.New("the lock is held")
 // TryLock takes the exclusive flock of the open file f, without waiting. Closing f releases the
 // lock. The error wraps ErrLocked if the lock is held through another open file.
 func TryLock(f *os.File) error {
-	err := control(f, func(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
+	err := WithFD(f, func(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return ErrLocked
 	}

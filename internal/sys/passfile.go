@@ -19,7 +19,7 @@ func SendFile(c *net.UnixConn, msg []byte, f *os.File) error {
 		return errors.New("send a descriptor: the message that carries it must not be empty")
 	}
 	var n int
-	err := control(f, func(fd int) (err error) {
+	err := WithFD(f, func(fd int) (err error) {
 		n, _, err = c.WriteMsgUnix(msg, unix.UnixRights(fd), nil)
 		return err
 	})

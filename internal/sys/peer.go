@@ -16,7 +16,7 @@ func (c Cred) Trusted() bool { return c.UID == 0 || c.UID == os.Getuid() }
 // that last called listen.
 func Peer(c *net.UnixConn) (Cred, error) {
 	var cred Cred
-	err := control(c, func(fd int) (err error) {
+	err := WithFD(c, func(fd int) (err error) {
 		cred, err = peerOf(fd)
 		return err
 	})

@@ -79,7 +79,7 @@ func numbers(files []*os.File) ([]uintptr, error) {
 		if f == nil {
 			continue
 		}
-		if err := control(f, func(fd int) error { fds[i] = uintptr(fd); return nil }); err != nil {
+		if err := WithFD(f, func(fd int) error { fds[i] = uintptr(fd); return nil }); err != nil {
 			return nil, err
 		}
 	}

@@ -18,14 +18,14 @@ func executable(s Spawn) (path string, release func(), err error) {
 		if f == nil {
 			continue
 		}
-		err := control(f, func(fd int) error { above = max(above, fd); return nil })
+		err := WithFD(f, func(fd int) error { above = max(above, fd); return nil })
 		if err != nil {
 			return "", nil, err
 		}
 	}
 	above += len(s.Files) + 3
 	dup := -1
-	err = control(s.Exe, func(fd int) (err error) {
+	err = WithFD(s.Exe, func(fd int) (err error) {
 		dup, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, above)
 		return err
 	})
@@ -96,7 +96,7 @@ const pidfdSignalProcessGroup = 1 << 2
 func (w exitWatch) killGroup() {
 	err := error(unix.ENOSYS)
 	if w.pidfd != nil {
-		err = control(w.pidfd, func(fd int) error {
+		err = WithFD(w.pidfd, func(fd int) error {
 			return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, pidfdSignalProcessGroup)
 		})
 	}

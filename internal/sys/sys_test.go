@@ -23,7 +23,6 @@ var helpers = map[string]func(args []string) int{
 	"titled":  titled,
 	"adopt":   adopt,
 	"read":    func([]string) int { return readFile(3) },
-	"futex":   futex,
 	"lock":    lock,
 	"connect": connect,
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
-	"github.com/taskd-go/task/internal/sys"
+	"github.com/taskd-go/task/internal/memstat"
 	"github.com/taskd-go/task/internal/testsync"
 )
 
@@ -158,7 +158,7 @@ func TestMemoryLimit_Row33(t *testing.T) {
 	})
 	t.Run("a worker that grew is replaced and none crashed", func(t *testing.T) {
 		idle := startPool(t, task.Config{WorkerNum: 1, ServerName: "idle"})
-		size := sys.Resident(idle.Status()[0].PID)
+		size := memstat.Resident(idle.Status()[0].PID)
 		p := startPool(t, task.Config{WorkerNum: 1, MaxWorkerMemory: size + 32<<20})
 		for range 2 {
 			_, err := p.Sync(t.Context(), Hoard{Bytes: int(size)/5 + 64<<20}, task.WithTimeout(waitLimit))

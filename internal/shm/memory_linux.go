@@ -1,4 +1,4 @@
-package sys
+package shm
 
 import (
 	"errors"
@@ -6,11 +6,13 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/taskd-go/task/internal/sys"
 )
 
-// Memory creates size bytes of zeroed shared memory without a name in the file system, sealed
+// Create creates size bytes of zeroed shared memory without a name in the file system, sealed
 // against resizing. Its descriptor is close-on-exec. name is only for diagnosis.
-func Memory(name string, size int) (*os.File, error) {
+func Create(name string, size int) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, fmt.Errorf("create memory %s: %w", name, err)
@@ -26,10 +28,10 @@ func Memory(name string, size int) (*os.File, error) {
 	return f, nil
 }
 
-// ReadOnly returns a second descriptor of a Memory, which can only be mapped for reading.
+// ReadOnly returns a second descriptor of shared memory, which can only be mapped for reading.
 func ReadOnly(f *os.File) (*os.File, error) {
 	var ro *os.File
-	err := control(f, func(fd int) error {
+	err := sys.WithFD(f, func(fd int) error {
 		opened, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return err

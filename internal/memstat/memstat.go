@@ -1,4 +1,5 @@
-package sys
+// Package memstat reports memory limits and use of processes, as the system accounts them.
+package memstat
 
 // OOMScore raises the oom_score_adj of this process by delta, so that the kernel kills it before
 // its parent. It does nothing on other systems than Linux.
@@ -8,9 +9,9 @@ func OOMScore(delta int) { raiseOOMScore(delta) }
 // memory; ok is false if that is unknown.
 func OOMKills() (n uint64, ok bool) { return oomKills() }
 
-// MemoryLimit returns the memory limit of the cgroup in bytes, the smallest on the path to the
-// root; 0: none or unknown.
-func MemoryLimit() int64 { return memoryLimit() }
+// Limit returns the memory limit of the cgroup in bytes, the smallest on the path to the root; 0:
+// none or unknown.
+func Limit() int64 { return memoryLimit() }
 
 // Resident returns the resident size of the process in bytes; 0: unknown.
 func Resident(pid int) int64 { return resident(pid) }

@@ -1,13 +1,15 @@
-package sys
+package shm
 
 import (
 	"fmt"
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/taskd-go/task/internal/sys"
 )
 
-// Map maps the first size bytes of a Memory, shared with other processes. It fails if the file is
+// Map maps the first size bytes of f, which is shared memory from Create. It fails if the file is
 // smaller or (on Linux) not sealed against shrinking, because an access beyond the end would kill
 // the process.
 func Map(f *os.File, size int, writable bool) ([]byte, error) {
@@ -16,7 +18,7 @@ func Map(f *os.File, size int, writable bool) ([]byte, error) {
 		prot |= unix.PROT_WRITE
 	}
 	var b []byte
-	err := control(f, func(fd int) error {
+	err := sys.WithFD(f, func(fd int) error {
 		var st unix.Stat_t
 		if err := unix.Fstat(fd, &st); err != nil {
 			return err

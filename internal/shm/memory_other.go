@@ -1,6 +1,6 @@
 //go:build !linux
 
-package sys
+package shm
 
 import (
 	"errors"
@@ -8,11 +8,13 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/taskd-go/task/internal/sys"
 )
 
-// Memory creates size bytes of zeroed shared memory, in a file that it unlinks at once. Its
+// Create creates size bytes of zeroed shared memory, in a file that it unlinks at once. Its
 // descriptor is close-on-exec. name is only for diagnosis.
-func Memory(name string, size int) (*os.File, error) {
+func Create(name string, size int) (*os.File, error) {
 	f, err := os.CreateTemp("", name)
 	if err != nil {
 		return nil, fmt.Errorf("create memory %s: %w", name, err)
@@ -23,11 +25,11 @@ func Memory(name string, size int) (*os.File, error) {
 	return f, nil
 }
 
-// ReadOnly returns a second descriptor of a Memory. This system cannot reopen an unlinked file with
-// fewer rights, so only the argument of Map makes the mapping read-only.
+// ReadOnly returns a second descriptor of shared memory. This system cannot reopen an unlinked file
+// with fewer rights, so only the argument of Map makes the mapping read-only.
 func ReadOnly(f *os.File) (*os.File, error) {
 	var ro *os.File
-	err := control(f, func(fd int) error {
+	err := sys.WithFD(f, func(fd int) error {
 		dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
 		if err != nil {
 			return err

@@ -1,0 +1,3 @@
+// Package shm creates and maps memory that several processes share, and wakes sleepers on a word of
+// it.
+package shm

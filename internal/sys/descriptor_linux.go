@@ -1,3 +1,0 @@
-package sys
-
-const fdDir = "/proc/self/fd"

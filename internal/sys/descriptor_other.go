@@ -1,5 +1,0 @@
-//go:build !linux
-
-package sys
-
-const fdDir = "/dev/fd"
