@@ -11,5 +11,6 @@ import (
 )
 
 func main() {
-	os.Exit(cli.Run(os.Args[1:], os.Stdout, os.Stderr, pool.NewCommand(), queue.NewCommand(), queue.NewWorkerCommand(), rundir.NewGuardCommand()))
+	os.Exit(cli.Run(os.Args[1:], os.Stdout, os.Stderr,
+		pool.NewCommand(), queue.NewCommand(), queue.NewWorkerCommand(), rundir.NewGuardCommand()))
 }

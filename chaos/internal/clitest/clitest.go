@@ -20,8 +20,8 @@ import (
 // marker is the variable that tells a program that Start started it.
 const marker = "CHAOS_TEST_PROGRAM"
 
-// Main runs the tests, or one of the commands if the first argument is not a flag. So a test binary that executes itself
-// never runs the tests again.
+// Main runs the tests, or one of the commands if the first argument is not a flag. So a test binary
+// that executes itself never runs the tests again.
 func Main(m *testing.M, commands ...*cobra.Command) {
 	if len(os.Args) < 2 || strings.HasPrefix(os.Args[1], "-") {
 		os.Exit(m.Run())
@@ -36,7 +36,8 @@ func Main(m *testing.M, commands ...*cobra.Command) {
 	os.Exit(cli.Run(os.Args[1:], os.Stdout, os.Stderr, append(commands, rundir.NewGuardCommand())...))
 }
 
-// Start starts the program in dir. The program ends with the test binary, also when SIGKILL ends that.
+// Start starts the program in dir. The program ends with the test binary, also when SIGKILL ends
+// that.
 func Start(t testing.TB, dir string, stdout, stderr io.Writer, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -52,7 +53,8 @@ func Start(t testing.TB, dir string, stdout, stderr io.Writer, args ...string) *
 	return cmd
 }
 
-// Run runs the program in dir and waits for its end. It kills a program that runs longer than limit.
+// Run runs the program in dir and waits for its end. It kills a program that runs longer than
+// limit.
 func Run(t testing.TB, limit time.Duration, dir string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, log bytes.Buffer

@@ -54,8 +54,8 @@ func NewPostgres(dir string) (*Server, error) {
 		"-E", "UTF8", "--locale=C")
 }
 
-// NewMariaDB makes the files of a MariaDB server in dir, a new folder. Its DSN names the database mysql, which belongs to
-// the server.
+// NewMariaDB makes the files of a MariaDB server in dir, a new folder. Its DSN names the database
+// mysql, which belongs to the server.
 func NewMariaDB(dir string) (*Server, error) {
 	mariadbd, err := program("mariadbd", mariadbDirs)
 	if err != nil {
@@ -75,9 +75,9 @@ func NewMariaDB(dir string) (*Server, error) {
 	}
 	data := "--datadir=" + filepath.Join(dir, "data")
 	s.command = []string{
-		mariadbd, "--no-defaults", data, "--socket=" + filepath.Join(dir, "s"), "--pid-file=" + filepath.Join(dir, "pid"),
+		mariadbd, "--no-defaults", data, "--tmpdir=" + dir,
+		"--socket=" + filepath.Join(dir, "s"), "--pid-file=" + filepath.Join(dir, "pid"),
 		"--bind-address=127.0.0.1", "--port=" + port, "--skip-name-resolve", "--max-connections=400", "--skip-log-bin",
-		"--tmpdir=" + dir,
 	}
 	s.DSN = "mysql://root@127.0.0.1:" + port + "/mysql"
 	return s, s.setUp(install, "--no-defaults", data, "--auth-root-authentication-method=normal", "--skip-test-db")

@@ -21,8 +21,8 @@ import (
 // ErrNoProgram is in the error when this machine lacks a program or a user that a server needs.
 var ErrNoProgram = errors.New("no server program was found")
 
-// A Server is a database server with its files in a folder of a run. The guard of that folder ends the server with the
-// run; see package rundir.
+// A Server is a database server with its files in a folder of a run. The guard of that folder ends
+// the server with the run; see package rundir.
 type Server struct {
 	Name string
 	DSN  string
@@ -37,7 +37,8 @@ type Server struct {
 	log   bytes.Buffer
 }
 
-// newServer makes dir for a server. Servers refuse to run as root; for root they run as the named account, or as nobody.
+// newServer makes dir for a server. Servers refuse to run as root; for root they run as the named
+// account, or as nobody.
 func newServer(name, account, dir string) (*Server, error) {
 	s := &Server{Name: name, dir: dir}
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -59,8 +60,8 @@ func newServer(name, account, dir string) (*Server, error) {
 	return s, os.Chown(dir, uid, gid)
 }
 
-// exec returns a command in the server's folder, by which the guard finds it. It has its own session, so a signal from
-// the terminal does not reach it.
+// exec returns a command in the server's folder, by which the guard finds it. It has its own
+// session, so a signal from the terminal does not reach it.
 func (s *Server) exec(argv ...string) *exec.Cmd {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = s.dir
@@ -80,8 +81,8 @@ func (s *Server) setUp(argv ...string) error {
 // answerLimit is how long a server may take to answer, recovery from a kill included.
 const answerLimit = 60 * time.Second
 
-// Start starts the server and waits until ping succeeds. A server ends at once if its predecessor has not quite ended;
-// Start then starts it again.
+// Start starts the server and waits until ping succeeds. A server ends at once if its predecessor
+// has not quite ended; Start then starts it again.
 func (s *Server) Start(ctx context.Context, ping func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()

@@ -133,7 +133,8 @@ func (f *faults) stop(context.Context) error {
 	return errLater
 }
 
-// exit runs a task that ends its process. The process may end before it has answered that it accepted the task.
+// exit runs a task that ends its process. The process may end before it has answered that it
+// accepted the task.
 func (f *faults) exit(ctx context.Context) error {
 	_, err := f.task.Async(ctx, f.pool, order{Do: "exit"})
 	if classify(err, accepted).lost() {

@@ -119,7 +119,8 @@ func (c *caller) run(ctx context.Context) []answer {
 	return c.answers
 }
 
-// call makes one call of a random kind. Each call has its own deadline, so the end of the run interrupts none.
+// call makes one call of a random kind. Each call has its own deadline, so the end of the run
+// interrupts none.
 func (c *caller) call(id int64) verdict {
 	s := order{Markers: c.markers.path, ID: id, Do: "return"}
 	timeout := 10 * time.Second

@@ -8,8 +8,8 @@ import (
 // maxMarkers is the largest number of calls in one run. The file is sparse.
 const maxMarkers = 1 << 28
 
-// markers is a mapped file with one byte per call. A task sets its byte when it begins, and the byte stays
-// set when the process is killed.
+// markers is a mapped file with one byte per call. A task sets its byte when it begins, and the
+// byte stays set when the process is killed.
 type markers struct {
 	path  string
 	bytes []byte

@@ -221,8 +221,8 @@ func (c *chaos) checkRecovery(ctx context.Context) {
 	}
 }
 
-// checkLeftovers checks that the pool left no process and no socket file. It closes the folder: the guard of that is a
-// process too.
+// checkLeftovers checks that the pool left no process and no socket file. It closes the folder: the
+// guard of that is a process too.
 func (c *chaos) checkLeftovers(dir *rundir.Dir) {
 	sockets, err := filepath.Glob(filepath.Join(dir.Path, "*.sock"))
 	if err != nil || len(sockets) > 0 {

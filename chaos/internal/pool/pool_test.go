@@ -21,7 +21,8 @@ func TestMain(m *testing.M) { clitest.Main(m, NewCommand()) }
 // Chaos: random kill -9, -STOP, -TERM of workers under load, then 1,000 calls
 // all succeed and every slot ran some.
 func TestChaosEndsWell_Row28(t *testing.T) {
-	code, stdout, stderr := clitest.Run(t, 5*time.Minute, t.TempDir(), "pool", "--duration", "2s", "--workers", "2", "--seed", "7")
+	args := []string{"pool", "--duration", "2s", "--workers", "2", "--seed", "7"}
+	code, stdout, stderr := clitest.Run(t, 5*time.Minute, t.TempDir(), args...)
 	assert.Zero(t, code, stdout+stderr)
 	assert.Contains(t, stdout, "afterwards: 1000 of 1000 calls succeeded")
 	assert.Contains(t, stdout, "all checks passed")
@@ -66,16 +67,19 @@ func TestAnswersAreComparedWithTheirMarkers(t *testing.T) {
 }
 
 func TestErrorsAreClassifiedByTheirDelivery(t *testing.T) {
+	lost := func(err error) error { return &task.Error{Status: task.ErrSockTimeout, Err: err} }
+	busy := &task.Error{Status: task.ErrProcessBusy, Delivery: task.NotRun}
+	failed := &task.Error{Status: task.ErrTask, Delivery: task.Ran}
 	for name, c := range map[string]struct {
 		err  error
 		want verdict
 	}{
 		"success":           {nil, verdict{0, ran, false}},
-		"not run":           {&task.Error{Status: task.ErrProcessBusy, Delivery: task.NotRun}, verdict{task.ErrProcessBusy, notRun, false}},
-		"ran":               {&task.Error{Status: task.ErrTask, Delivery: task.Ran}, verdict{task.ErrTask, ran, false}},
-		"its worker died":   {&task.Error{Status: task.ErrSockTimeout, Err: errors.New("EOF")}, verdict{task.ErrSockTimeout, mayHaveRun, false}},
-		"its time was up":   {&task.Error{Status: task.ErrSockTimeout, Err: os.ErrDeadlineExceeded}, verdict{task.ErrSockTimeout, mayHaveRun, true}},
-		"its context ended": {&task.Error{Status: task.ErrSockTimeout, Err: context.DeadlineExceeded}, verdict{task.ErrSockTimeout, mayHaveRun, true}},
+		"not run":           {busy, verdict{task.ErrProcessBusy, notRun, false}},
+		"ran":               {failed, verdict{task.ErrTask, ran, false}},
+		"its worker died":   {lost(errors.New("EOF")), verdict{task.ErrSockTimeout, mayHaveRun, false}},
+		"its time was up":   {lost(os.ErrDeadlineExceeded), verdict{task.ErrSockTimeout, mayHaveRun, true}},
+		"its context ended": {lost(context.DeadlineExceeded), verdict{task.ErrSockTimeout, mayHaveRun, true}},
 	} {
 		assert.Equal(t, c.want, classify(c.err, ran), name)
 	}

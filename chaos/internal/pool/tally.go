@@ -23,8 +23,8 @@ func (t *tally) add(answers []answer) {
 // counts are the numbers of calls with one verdict, and of those that ran.
 type counts struct{ all, ran int }
 
-// report prints the answers by verdict, and compares each with its marker. Call it after the pool has ended, so that
-// nothing runs later.
+// report prints the answers by verdict, and compares each with its marker. Call it after the pool
+// has ended, so that nothing runs later.
 func (t *tally) report(c *chaos) {
 	sums := make(map[verdict]*counts)
 	for _, a := range t.answers {
@@ -56,7 +56,8 @@ func (t *tally) report(c *chaos) {
 			neverRan += s.all - s.ran
 		}
 	}
-	fmt.Fprintf(c.out, "lost with their worker: %d calls, of which %d (%.1f %%) were answered \"may have run\" and never ran; target: under 2 %%\n",
+	fmt.Fprintf(c.out, "lost with their worker: %d calls, of which %d (%.1f %%) were answered \"may have run\" "+
+		"and never ran; target: under 2 %%\n",
 		lost, neverRan, 100*float64(neverRan)/float64(max(lost, 1)))
 }
 

@@ -63,6 +63,7 @@ func (w *workload) audit(ctx context.Context, r *row) error {
 	for id, record := range w.jobs {
 		a.job(id, record)
 	}
+	r.LeasesLost = len(a.unsettled)
 	a.checkStep()
 	r.add(w.problems)
 	if len(r.Problems) > 0 {
@@ -71,9 +72,9 @@ func (w *workload) audit(ctx context.Context, r *row) error {
 	return nil
 }
 
-// checkStep compares how many jobs ran again and how many crashes were counted with what the death of the target at the
-// step may cause. It cannot tell when the server was killed, when kills were at random, or when a worker reports that it
-// lost a lease, which happens on a busy machine.
+// checkStep compares how many jobs ran again and how many crashes were counted with what the death
+// of the target at the step may cause. It cannot tell when the server was killed, when kills were
+// at random, or when a worker reports that it lost a lease, which happens on a busy machine.
 func (a *audit) checkStep() {
 	step, ok := stepNamed(a.row.Step)
 	if !ok || a.row.Target == targetServer || a.row.Kills == 0 || len(a.unsettled) > 0 {
@@ -81,7 +82,8 @@ func (a *audit) checkStep() {
 	}
 	again, crashes := step.expects(a.row.Target)
 	if a.row.Again != again || a.row.Crashes != crashes {
-		a.row.problem("%d jobs ran again and %d crashes count, and it should be %d and %d", a.row.Again, a.row.Crashes, again, crashes)
+		a.row.problem("%d jobs ran again and %d crashes count, and it should be %d and %d",
+			a.row.Again, a.row.Crashes, again, crashes)
 	}
 }
 
@@ -145,7 +147,8 @@ func (a *audit) job(id string, record *jobRecord) {
 	}
 }
 
-// followed audits two runs of a job, one after the other. It returns true if the first one did not fail as ordered.
+// followed audits two runs of a job, one after the other. It returns true if the first one did not
+// fail as ordered.
 func (a *audit) followed(id string, record *jobRecord, r, next jobRun) (again bool) {
 	if next.Attempt <= r.Attempt {
 		a.row.problem("job %s: attempt %d after attempt %d", id, next.Attempt, r.Attempt)
@@ -187,7 +190,8 @@ func (a *audit) cause(r jobRun, then int64) string {
 	return ""
 }
 
-// timeline returns what happened to the jobs and the targets, one line each, in seconds since the first effect.
+// timeline returns what happened to the jobs and the targets, one line each, in seconds since the
+// first effect.
 func (w *workload) timeline(all []effect) (lines []string) {
 	if len(all) == 0 {
 		return nil
@@ -243,7 +247,8 @@ func (a *audit) memory(id string, runs []jobRun, history []pastAttempt, attempts
 		case past.Reason == job.ReasonFailed && (at < 0 || !runs[at].failed):
 			a.row.problem("job %s: attempt %d counts as failed, and did not fail", id, past.Attempt)
 		case past.Reason == job.ReasonCrashed && at < 0 && len(a.kills) == 0:
-			a.row.problem("job %s: attempt %d counts as a crash and did not run, and nothing was killed", id, past.Attempt)
+			a.row.problem("job %s: attempt %d counts as a crash and did not run, and nothing was killed",
+				id, past.Attempt)
 		case past.Reason == job.ReasonCrashed && at >= 0 && a.cause(runs[at], math.MaxInt64) == "":
 			a.row.problem("job %s: attempt %d counts as a crash, and no process of it was killed", id, past.Attempt)
 		case past.Reason != job.ReasonFailed && past.Reason != job.ReasonCrashed:
@@ -271,23 +276,27 @@ func (a *audit) letter(id string, record *jobRecord, runs []jobRun, f queue.Fail
 	}
 	a.row.Crashes += f.Crashes
 	if f.Crashes != crashes || last.Attempt != f.Attempts {
-		a.row.problem("job %s: a dead letter with attempts %d and crashes %d, and a history of %v", id, f.Attempts, f.Crashes, history)
+		a.row.problem("job %s: a dead letter with attempts %d and crashes %d, and a history of %v",
+			id, f.Attempts, f.Crashes, history)
 	}
 	switch {
 	case f.Reason == job.ReasonFailed && record.order.Fails >= record.tries && f.Attempts == record.tries:
 	case byLapse && f.Attempts == record.tries:
 	case f.Reason == job.ReasonCrashed && f.Crashes == maxCrashes:
-	case f.Reason == job.ReasonCrashed && f.Attempts == record.tries: // the last attempt crashed with a child of the pool
+	case f.Reason == job.ReasonCrashed && f.Attempts == record.tries: // a child died in the last attempt
 	default:
-		a.row.problem("job %s is dead with the reason %s after %d of %d attempts and %d crashes", id, f.Reason, f.Attempts, record.tries, f.Crashes)
+		a.row.problem("job %s is dead with the reason %s after %d of %d attempts and %d crashes",
+			id, f.Reason, f.Attempts, record.tries, f.Crashes)
 	}
 }
 
-// doneAndDead checks a job that ran to its end and is dead: something must have kept the end from being stored.
+// doneAndDead checks a job that ran to its end and is dead: something must have kept the end from
+// being stored.
 func (a *audit) doneAndDead(id string, runs []jobRun, f queue.FailedJob) {
 	for _, r := range runs {
 		if r.ended > 0 && !r.failed && a.cause(r, math.MaxInt64) == "" {
-			a.row.problem("job %s ran to its end, which nothing kept from being stored, and is dead with the reason %s", id, f.Reason)
+			a.row.problem("job %s ran to its end, which nothing kept from being stored, and is dead with the reason %s",
+				id, f.Reason)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package queue kills workers, processes of their pools and database servers at each step of a job's life, and checks
-// that no job is lost and none runs again without a reason.
+// Package queue kills workers, processes of their pools and database servers at each step of a
+// job's life, and checks that no job is lost and none runs again without a reason.
 package queue
 
 import (
@@ -41,8 +41,8 @@ func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "queue",
 		Short: "Kill workers and databases at each step of a job, and count",
-		Long: fmt.Sprintf(`Chaos pushes jobs into tables of its own, runs them in worker processes of its own, each with a
-pool, and kills one kind of target with SIGKILL at one step of a job's life:
+		Long: fmt.Sprintf(`Chaos pushes jobs into its own tables, runs them in its own worker processes, each with
+a pool, and kills one kind of target with SIGKILL at one step of a job's life:
 
   worker  the process that takes the jobs; another one replaces it
   child   the processes of its pool, or the one that runs the job
@@ -74,7 +74,8 @@ Exit codes: 0 nothing lost, everything explained, all accounts right; 1 a check 
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd, dsn) },
 	}
-	cmd.Flags().StringVar(&dsn, "dsn", "", "the database: sqlite:/path/file.db, postgres://… or mysql://… (default: see --on)")
+	cmd.Flags().StringVar(&dsn, "dsn", "",
+		"the database: sqlite:/path/file.db, postgres://… or mysql://… (default: see --on)")
 	c.addFlags(cmd.Flags())
 	return cmd
 }

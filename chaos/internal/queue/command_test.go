@@ -45,7 +45,7 @@ func assertNoProblems(t *testing.T, table table) {
 	t.Helper()
 	for _, row := range table.Rows {
 		if len(row.Problems) > 0 {
-			t.Errorf("%s, %s:\n%s\n%s", row.Step, row.Target, strings.Join(row.Problems, "\n"), strings.Join(row.Timeline, "\n"))
+			t.Errorf("%s, %s:\n%s", row.Step, row.Target, strings.Join(append(row.Problems, row.Timeline...), "\n"))
 		}
 	}
 }
@@ -107,7 +107,8 @@ func (idle) Handle(context.Context) error { return nil }
 // tablesOf counts the tables of the queue, goose's apart, of every prefix.
 func tablesOf(t *testing.T, db *database) (n int) {
 	t.Helper()
-	row := db.SQL.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE '%queue_migrations'")
+	row := db.SQL.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' "+
+		"AND name NOT LIKE 'sqlite_%' AND name NOT LIKE '%queue_migrations'")
 	require.NoError(t, row.Scan(&n))
 	return n
 }

@@ -52,6 +52,7 @@ func (s source) connect(ctx context.Context) (*database, error) {
 	return &database{queue: queue.New(db.Store), DB: db}, nil
 }
 
+// checkDSN refuses a DSN that names no database.
 func checkDSN(dsn string) error {
 	if err := open.Check(dsn); err != nil {
 		return cli.Usagef("--dsn: %w", err)

@@ -105,8 +105,8 @@ func began(dir string) bool {
 	return err == nil && slices.ContainsFunc(all, func(e effect) bool { return e.What == effectBegan })
 }
 
-// lockJob takes the lock of a job, which ends with the process. alone is false if another process holds it: that one
-// runs the job.
+// lockJob takes the lock of a job, which ends with the process. alone is false if another process
+// holds it: that one runs the job.
 func lockJob(dir, jobID string) (release func(), alone bool, err error) {
 	f, err := os.OpenFile(filepath.Join(dir, jobID+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

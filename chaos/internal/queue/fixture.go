@@ -34,7 +34,8 @@ const (
 
 var allKinds = kinds{kindSQLite, kindPostgres, kindMariaDB}
 
-// openFixture makes a database of a kind with its files in dir, a new folder, or uses the one of --dsn.
+// openFixture makes a database of a kind with its files in dir, a new folder, or uses the one of
+// --dsn.
 func openFixture(ctx context.Context, kind, dsn, dir string) (*fixture, error) {
 	// A server finds its own folder through this one.
 	if err := os.Mkdir(dir, 0o711); err != nil {

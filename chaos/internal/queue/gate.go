@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// A gate is a Unix socket at which a process reports that it is at the step, and waits for a word to go on. The gate
-// holds the first process only.
+// A gate is a Unix socket at which a process reports that it is at the step, and waits for a word
+// to go on. The gate holds the first process only.
 type gate struct {
 	listener net.Listener
 	first    chan *waiter
@@ -77,7 +77,8 @@ func (w *waiter) release(word string) {
 
 func (g *gate) close() error { return g.listener.Close() }
 
-// waitAtGate reports to the gate at path and waits for its word. It returns at once if the gate is closed.
+// waitAtGate reports to the gate at path and waits for its word. It returns at once if the gate is
+// closed.
 func waitAtGate(path string, a arrival) (word string) {
 	conn, err := net.Dial("unix", path)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
-// A stepHook stops a worker at the first statement that gets to the step. Until the worker goes on, it takes no second
-// job.
+// A stepHook stops a worker at the first statement that gets to the step. Until the worker goes on,
+// it takes no second job.
 type stepHook struct {
 	step         step
 	jobs, failed string                   // tables
@@ -53,7 +53,8 @@ func (h *stepHook) kind(c *sqltest.Call) write {
 	return noWrite
 }
 
-// before refuses a second job, rather than let its claim wait: the lease of a job counts from when its claim is sent.
+// before refuses a second job, rather than let its claim wait: the lease of a job counts from when
+// its claim is sent.
 func (h *stepHook) before(_ context.Context, c *sqltest.Call) error {
 	kind := h.kind(c)
 	if kind == claiming && h.took.Load() && !h.released.Load() {
@@ -90,7 +91,8 @@ func (h *stepHook) after(_ context.Context, c *sqltest.Call) error {
 	return nil
 }
 
-// stop waits at the step, once. A lease can be renewed before its job has begun: that is not the step.
+// stop waits at the step, once. A lease can be renewed before its job has begun: that is not the
+// step.
 func (h *stepHook) stop() error {
 	if h.step.write == renewing && !h.running() || !h.stopped.CompareAndSwap(false, true) {
 		return nil

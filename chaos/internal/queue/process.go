@@ -77,7 +77,8 @@ func (p *workerProcess) kill() {
 	p.stdin.Close()
 }
 
-// stop lets the worker drain. It waits until the worker's pool is ready: before that, a signal just ends the process.
+// stop lets the worker drain. It waits until the worker's pool is ready: before that, a signal just
+// ends the process.
 func (p *workerProcess) stop(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

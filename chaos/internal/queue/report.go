@@ -24,6 +24,7 @@ type row struct {
 	Because    map[string]int `json:"because"` // why they did
 	Crashes    int            `json:"crashes"` // counted against jobs
 	Dead       int            `json:"dead"`
+	LeasesLost int            `json:"leasesLost"` // by workers that lived on, which a busy machine causes
 	Problems   []string       `json:"problems,omitempty"`
 	Timeline   []string       `json:"timeline,omitempty"` // where there are problems
 
@@ -64,8 +65,8 @@ func (t *table) print(out io.Writer) error {
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "  step\ttarget\tkills\tjobs\tlost\tran again\tbecause\tcrashes\tdead\taccounts")
 		for _, r := range t.Rows {
-			fmt.Fprintf(w, "  %s\t%s\t%d\t%d\t%d\t%d\t%s\t%d\t%d\t%s\n", r.Step, r.Target, r.Kills, r.Jobs, r.Lost, r.Again, reasons(r.Because),
-				r.Crashes, r.Dead, r.accounts())
+			fmt.Fprintf(w, "  %s\t%s\t%d\t%d\t%d\t%d\t%s\t%d\t%d\t%s\n",
+				r.Step, r.Target, r.Kills, r.Jobs, r.Lost, r.Again, reasons(r.Because), r.Crashes, r.Dead, r.accounts())
 		}
 		if err := w.Flush(); err != nil {
 			return err

@@ -74,7 +74,9 @@ func killPoints(targets ...string) (all []killPoint) {
 }
 
 // scenarios makes a scenario for each point.
-func (c *chaos) scenarios(ctx context.Context, f *fixture, points []killPoint, lease time.Duration) ([]*scenario, error) {
+func (c *chaos) scenarios(
+	ctx context.Context, f *fixture, points []killPoint, lease time.Duration,
+) ([]*scenario, error) {
 	workloads, errs := make([]*workload, len(points)), make([]error, len(points))
 	var all sync.WaitGroup
 	for i := range points {
@@ -105,7 +107,8 @@ func (c *chaos) report(ctx context.Context, t *table, scenarios []*scenario) (er
 	return err
 }
 
-// reach pushes the jobs, starts a worker and waits until it is at the step with the first job. One job runs at a time.
+// reach pushes the jobs, starts a worker and waits until it is at the step with the first job. One
+// job runs at a time.
 func (s *scenario) reach(ctx context.Context, jobs int) {
 	for i := range jobs {
 		order, tries := otherJob(i)
@@ -179,7 +182,8 @@ func (s *scenario) kill(ctx context.Context) {
 	s.waiter.release(wordGo)
 }
 
-// killServer kills the database when all scenarios are at their steps, lets the workers go on, and starts it again.
+// killServer kills the database when all scenarios are at their steps, lets the workers go on, and
+// starts it again.
 func killServer(ctx context.Context, f *fixture, scenarios []*scenario) error {
 	var done []func()
 	for _, s := range scenarios {

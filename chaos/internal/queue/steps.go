@@ -71,7 +71,10 @@ var steps = []step{
 	{"requeued", requeueing, committed, order{1, shortRun, seenRun}, 5, nil, nil},
 	{"moving to the dead", burying, unsent, order{always, shortRun, seenRun}, 1, nil, []string{targetWorker}},
 	{"moved to the dead", burying, committed, order{always, shortRun, seenRun}, 1, nil, nil},
-	{"renewing its lease", renewing, uncommitted, order{0, heldRun, seenRun}, 5, []string{targetWorker, targetChild}, nil},
+	{
+		"renewing its lease", renewing, uncommitted, order{0, heldRun, seenRun}, 5,
+		[]string{targetWorker, targetChild}, nil,
+	},
 }
 
 // expects returns how many jobs run again and how many crashes count after the death of target.

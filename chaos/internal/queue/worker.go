@@ -85,7 +85,8 @@ func (w *worker) pool() task.Config {
 	}
 }
 
-// run works until SIGTERM, or until its parent ends. In a process of its pool, RunIfWorker does not return.
+// run works until SIGTERM, or until its parent ends. In a process of its pool, RunIfWorker does not
+// return.
 func (w *worker) run(ctx context.Context, dsn string) error {
 	handlers, err := job.NewRegistry(job.Typed(jobType, w.handle))
 	if err != nil {
@@ -149,7 +150,8 @@ func (w *worker) options() []queue.WorkerOption {
 	}
 }
 
-// event records the worker's events. What matters are runs whose end it could not store, or does not know to be stored.
+// event records the worker's events. What matters are runs whose end it could not store, or does
+// not know to be stored.
 func (w *worker) event(e job.Event) {
 	what := effectEvent
 	if e.Kind == job.EventUnsettled {
@@ -169,7 +171,8 @@ func (w *worker) handle(ctx context.Context, o order, e job.Envelope) job.Result
 	}
 	defer release()
 	begin := effect{
-		What: effectBegan, Job: e.JobID, Attempt: e.Attempt, Owner: w.Name, Alone: alone, History: past(job.Failures(e)),
+		What: effectBegan, Job: e.JobID, Attempt: e.Attempt, Owner: w.Name,
+		Alone: alone, History: past(job.Failures(e)),
 	}
 	if err := w.effects.write(begin); err != nil {
 		return job.Fail(err)

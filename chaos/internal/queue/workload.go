@@ -16,7 +16,8 @@ import (
 	"github.com/taskd-go/task/queue/sqlqueue/migrate"
 )
 
-// A workload is a set of tables with jobs in them, and the workers that run the jobs and are killed.
+// A workload is a set of tables with jobs in them, and the workers that run the jobs and are
+// killed.
 type workload struct {
 	fixture *fixture
 	dir     string
@@ -52,7 +53,9 @@ type kill struct {
 	by     int64 // … and before this one, which for a database is when it answered again; 0: not yet
 }
 
-func newWorkload(ctx context.Context, f *fixture, name string, lease time.Duration, verbose bool) (w *workload, err error) {
+func newWorkload(
+	ctx context.Context, f *fixture, name string, lease time.Duration, verbose bool,
+) (w *workload, err error) {
 	w = &workload{
 		fixture: f, dir: filepath.Join(f.dir, name), lease: lease, verbose: verbose, jobs: make(map[string]*jobRecord),
 	}
@@ -125,8 +128,8 @@ func (w *workload) push(ctx context.Context, o order, tries int) (*jobRecord, er
 	return r, err
 }
 
-// checkRows compares each live row with the job's own memory, and records which jobs are gone. It does not look for jobs
-// that are pushed meanwhile.
+// checkRows compares each live row with the job's own memory, and records which jobs are gone. It
+// does not look for jobs that are pushed meanwhile.
 func (w *workload) checkRows(ctx context.Context) (live int, err error) {
 	missing := make(map[string]*jobRecord)
 	w.mu.Lock()
@@ -154,15 +157,16 @@ func (w *workload) checkRows(ctx context.Context) (live int, err error) {
 	return live, nil
 }
 
-// rowProblem returns what is wrong with the counts of a live row, or "". The memory of a job has each attempt except the
-// one that runs, and each crash.
+// rowProblem returns what is wrong with the counts of a live row, or "". The memory of a job has
+// each attempt except the one that runs, and each crash.
 func rowProblem(j queue.JobInfo) string {
 	attempts := len(j.Failures)
 	if j.State == "reserved" {
 		attempts++
 	}
 	if crashes := countCrashes(past(j.Failures)); j.Attempts != attempts || j.Crashes != crashes {
-		return fmt.Sprintf("%s, attempts %d and crashes %d, and it remembers %v", j.State, j.Attempts, j.Crashes, past(j.Failures))
+		return fmt.Sprintf("%s, attempts %d and crashes %d, and it remembers %v",
+			j.State, j.Attempts, j.Crashes, past(j.Failures))
 	}
 	return ""
 }

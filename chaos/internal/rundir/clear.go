@@ -15,8 +15,8 @@ import (
 // clearLimit is how long the processes of a folder may take to end after SIGKILL.
 const clearLimit = 10 * time.Second
 
-// clear kills all processes that work in dir, waits for their end, and removes dir. A process may start another before
-// it dies, so clear looks again until none is left.
+// clear kills all processes that work in dir, waits for their end, and removes dir. A process may
+// start another before it dies, so clear looks again until none is left.
 func clear(dir string) error {
 	for end := time.Now().Add(clearLimit); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		pids := Processes(dir)
@@ -30,7 +30,8 @@ func clear(dir string) error {
 	return removeLockLast(dir)
 }
 
-// removeLockLast removes dir. While any file of it is left, the lock is: a later sweep finds what could not be removed.
+// removeLockLast removes dir. While any file of it is left, the lock is: a later sweep finds what
+// could not be removed.
 func removeLockLast(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

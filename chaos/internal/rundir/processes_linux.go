@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Processes returns the processes that run without a terminal and whose working directory is dir or lies in it. Shells
-// of people who look at the folder have a terminal.
+// Processes returns the processes that run without a terminal and whose working directory is dir or
+// lies in it. Shells of people who look at the folder have a terminal.
 func Processes(dir string) (pids []int) {
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // the pattern is valid
 	for _, link := range links {

@@ -1,5 +1,5 @@
-// Package rundir makes the temporary folder of a run of chaos. The folder, and every process that works in it, goes with
-// the run, also when SIGKILL ends the run.
+// Package rundir makes the temporary folder of a run of chaos. The folder, and every process that
+// works in it, goes with the run, also when SIGKILL ends the run.
 package rundir
 
 import (
@@ -27,8 +27,9 @@ const (
 
 // A Dir is the folder of a run. Its path is so short that Unix sockets in it stay under 100 bytes.
 //
-// The run and its guard, a process that outlives it, both hold the lock of the folder. When the run ends, however it
-// does, the guard kills all processes that work in the folder (see Processes), and removes it.
+// The run and its guard, a process that outlives it, both hold the lock of the folder. When the run
+// ends, however it does, the guard kills all processes that work in the folder (see Processes), and
+// removes it.
 type Dir struct {
 	Path string
 
@@ -38,7 +39,8 @@ type Dir struct {
 	alive  io.Closer // the guard acts when this pipe closes, which the kernel does at the end of the process
 }
 
-// New makes a folder and starts its guard. It also removes the folders of earlier runs that ended without their guards.
+// New makes a folder and starts its guard. It also removes the folders of earlier runs that ended
+// without their guards.
 func New() (*Dir, error) {
 	for _, parent := range parents() {
 		sweep(parent)
@@ -61,7 +63,8 @@ func parents() []string {
 	return []string{"/tmp"}
 }
 
-// create makes the folder. It has its final name from when it is locked, so no sweep removes it before.
+// create makes the folder. It has its final name from when it is locked, so no sweep removes it
+// before.
 func (d *Dir) create() (err error) {
 	path, err := "", error(nil)
 	for _, parent := range parents() {
@@ -115,7 +118,8 @@ func (d *Dir) Close() error {
 	return err
 }
 
-// NewGuardCommand returns the hidden command that guards a folder. It ends when its standard input does.
+// NewGuardCommand returns the hidden command that guards a folder. It ends when its standard input
+// does.
 func NewGuardCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    guardName + " FOLDER",

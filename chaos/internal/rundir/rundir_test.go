@@ -27,7 +27,8 @@ const (
 
 func TestMain(m *testing.M) { clitest.Main(m, holdCommand()) }
 
-// holdCommand returns a command that makes the folder of a run, starts processes in it, prints its path, and waits.
+// holdCommand returns a command that makes the folder of a run, starts processes in it, prints its
+// path, and waits.
 func holdCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "hold",
@@ -36,7 +37,8 @@ func holdCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// A process with its own session and one that its parent does not wait for, as servers have them.
+			// A process with its own session and one that its parent does not wait for, as servers
+			// have them.
 			child := exec.Command("sh", "-c", "sleep 1000 & exec sleep 1000")
 			child.Dir = filepath.Join(dir.Path, "work")
 			child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
