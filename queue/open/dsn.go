@@ -18,7 +18,7 @@ const (
 func Check(dsn string) error {
 	if scheme(dsn) == schemeSQLite {
 		if p := path(dsn); p == "" || p == ":memory:" {
-			return errors.New("want the path of a file after sqlite:")
+			return errors.New("want the path of a file, as in sqlite:/path/file.db")
 		}
 		return nil
 	}
