@@ -258,7 +258,9 @@ func (s *session) failedHook(c completion) {
 	})
 }
 
-func callFailed(ctx context.Context, own supervised, e job.Envelope, reason job.Reason, err error, logger *slog.Logger) {
+func callFailed(
+	ctx context.Context, own supervised, e job.Envelope, reason job.Reason, err error, logger *slog.Logger,
+) {
 	defer func() {
 		if p := recover(); p != nil {
 			logger.Error("queue: Failed panicked", "jobId", e.JobID, "jobType", e.JobType, "panic", p)

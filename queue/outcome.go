@@ -86,7 +86,8 @@ func policyFor(d *backend.Delivery, policy job.RetryPolicy) job.RetryPolicy {
 }
 
 var eventKinds = map[job.Outcome]job.EventKind{
-	job.Dead: job.EventDead, job.Requeued: job.EventRequeued, job.Deferred: job.EventDeferred, job.Unsettled: job.EventUnsettled,
+	job.Dead: job.EventDead, job.Requeued: job.EventRequeued,
+	job.Deferred: job.EventDeferred, job.Unsettled: job.EventUnsettled,
 }
 
 // event returns the event of a completion that the Runner did not decide.

@@ -46,7 +46,9 @@ type Taken = backend.Taken
 const (
 	TakenReject   = backend.TakenReject   // it fails with a *DuplicateError
 	TakenExisting = backend.TakenExisting // it stores nothing and returns the id of the job that has the key
-	TakenReplace  = backend.TakenReplace  // it takes that job's place while no worker has it, with a new id; else as TakenReject
+	// TakenReplace takes that job's place while no worker has it, with a new id. Else the push fails
+	// with a *DuplicateError.
+	TakenReplace = backend.TakenReplace
 )
 
 // Unique gives the job a key that one job of its type can have at a time: from its push until it is
@@ -121,10 +123,12 @@ func (q *Queue) check(e job.Envelope, o backend.PushOptions) error {
 	if o.OnTaken != 0 {
 		if o.Key == "" || !storableKey(uniqueKey(e, o)) {
 			return &ConfigError{Option: "Unique", Value: fmt.Sprintf("%q", o.Key),
-				Rule: fmt.Sprintf("must not be empty, and with the job's type be at most %d bytes of UTF-8 without NUL", backend.MaxKey-1)}
+				Rule: fmt.Sprintf("must not be empty, and with the job's type be at most %d bytes of UTF-8 without NUL",
+					backend.MaxKey-1)}
 		}
 		if o.OnTaken < TakenReject || o.OnTaken > TakenReplace {
-			return &ConfigError{Option: "Unique", Value: int(o.OnTaken), Rule: "must be TakenReject, TakenExisting or TakenReplace"}
+			return &ConfigError{Option: "Unique", Value: int(o.OnTaken),
+				Rule: "must be TakenReject, TakenExisting or TakenReplace"}
 		}
 	}
 	if e.JobType == "" {

@@ -58,7 +58,8 @@ func TestConfigChoosesTheDriver(t *testing.T) {
 	c, err = queue.ReadConfig(nil, nil)
 	require.NoError(t, err)
 	assert.Equal(t, queue.Config{Driver: "database", Queue: "default"}, c)
-	for _, wrong := range []map[string]any{{"driver": 7}, {"drivers": "database"}, {"drivers": map[string]any{"database": "main"}}} {
+	for _, wrong := range []map[string]any{{"driver": 7}, {"drivers": "database"},
+		{"drivers": map[string]any{"database": "main"}}} {
 		_, err = queue.ReadConfig(wrong, nil)
 		var config *queue.ConfigError
 		require.ErrorAs(t, err, &config, "%v", wrong)

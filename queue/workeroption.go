@@ -105,7 +105,8 @@ func parseQueues(spec string) (queues []backend.Weight, err error) {
 		if name, weight, found := strings.Cut(w.Queue, ":"); found {
 			n, err := strconv.Atoi(strings.TrimSpace(weight))
 			if err != nil || n < 1 || n > math.MaxInt16 {
-				return nil, &ConfigError{Option: "Queues", Value: fmt.Sprintf("%q", spec), Rule: "a weight must be a whole number from 1 to 32767"}
+				return nil, &ConfigError{Option: "Queues", Value: fmt.Sprintf("%q", spec),
+					Rule: "a weight must be a whole number from 1 to 32767"}
 			}
 			w.Queue, w.Weight, anyWeight = strings.TrimSpace(name), n, true
 		}
@@ -155,7 +156,8 @@ func (o *workerOptions) check() error {
 	case o.lease < 10*time.Millisecond:
 		return &ConfigError{Option: "Lease", Value: o.lease, Rule: "must be at least 10 ms"}
 	case o.renew <= 0 || o.renew >= o.lease-margin(o.lease):
-		return &ConfigError{Option: "RenewEvery", Value: o.renew, Rule: fmt.Sprintf("must be positive and shorter than nine tenths of the lease of %s", o.lease)}
+		return &ConfigError{Option: "RenewEvery", Value: o.renew,
+			Rule: fmt.Sprintf("must be positive and shorter than nine tenths of the lease of %s", o.lease)}
 	case o.poll <= 0:
 		return &ConfigError{Option: "Poll", Value: o.poll, Rule: "must be positive"}
 	case o.query <= 0:

@@ -38,7 +38,8 @@ func (e *DuplicateError) Error() string {
 type TakenError struct{ IDs []string }
 
 func (e *TakenError) Error() string {
-	return fmt.Sprintf("queue: %d dead letters stay, their unique keys are taken: %s", len(e.IDs), strings.Join(e.IDs, ", "))
+	return fmt.Sprintf("queue: %d dead letters stay, their unique keys are taken: %s", len(e.IDs),
+		strings.Join(e.IDs, ", "))
 }
 
 // A ReplayError says why a dead letter stays dead: the store does not take its job.

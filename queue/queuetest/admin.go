@@ -29,9 +29,11 @@ var deaths = []behaviour{
 			want int
 		}{
 			"all": {queue.Filter{}, 3}, "id": {queue.Filter{IDs: []string{s.DeadLetters()[0].ID, "0"}}, 1},
-			"unknown ids": {queue.Filter{IDs: []string{"0", "no number"}}, 0}, "no number": {queue.Filter{IDs: []string{"no number"}}, 0},
+			"unknown ids": {queue.Filter{IDs: []string{"0", "no number"}},
+				0}, "no number": {queue.Filter{IDs: []string{"no number"}}, 0},
 			"queue": {queue.Filter{Queue: "x"}, 1}, "type": {queue.Filter{Types: []string{"nobody", "z"}}, 2},
-			"class": {queue.Filter{ErrorClasses: []string{"SMTPError"}}, 1}, "reason": {queue.Filter{Reasons: []job.Reason{job.ReasonUnregistered}}, 2},
+			"class": {queue.Filter{ErrorClasses: []string{"SMTPError"}},
+				1}, "reason": {queue.Filter{Reasons: []job.Reason{job.ReasonUnregistered}}, 2},
 			"since": {queue.Filter{Since: second(60)}, 1}, "until": {queue.Filter{Until: second(60)}, 2},
 			"both": {queue.Filter{Queue: "y", Until: second(60)}, 1},
 		} {
@@ -63,7 +65,8 @@ var deaths = []behaviour{
 		assert.Equal(s, "2/2", progress[len(progress)-1])
 	}},
 	{"a replayed job has its id, its options and its key again", func(s *fixture.Fixture) {
-		id := s.Push(fixture.Envelope("plain", "a"), queue.Priority(3), queue.Tries(2), queue.Backoff(0), queue.Timeout(time.Second), queue.Unique("k", queue.TakenReject))
+		id := s.Push(fixture.Envelope("plain", "a"), queue.Priority(3), queue.Tries(2), queue.Backoff(0),
+			queue.Timeout(time.Second), queue.Unique("k", queue.TakenReject))
 		s.Drain(s.Worker(s.Q, fixture.Always(job.Fail(errors.New("no")))))
 		require.NoError(s, s.Q.Retry(s.Context(), s.DeadLetters()[0].ID))
 		info := s.Inspect(id).Job
@@ -177,7 +180,9 @@ var controls = []behaviour{
 					}
 					<-cancelled
 					return job.Success()
-				}), queue.RenewEvery(every), queue.Runner(&job.Runner{Logger: fixture.Quiet, OnEvent: func(ev job.Event) { events = append(events, ev) }}))
+				}), queue.RenewEvery(every), queue.Runner(&job.Runner{
+					Logger: fixture.Quiet, OnEvent: func(ev job.Event) { events = append(events, ev) },
+				}))
 				wait := s.Start(func() error { _, err := w.ProcessOne(s.Context()); return err })
 				fixture.Receive(s, began, "the job")
 				require.NoError(s, s.Q.Cancel(s.Context(), id))

@@ -40,7 +40,9 @@ var ends = []behaviour{
 			<-ctx.Done()
 			assert.Equal(s, queue.ErrInterrupted, context.Cause(ctx))
 			return job.Retry(ctx.Err())
-		}), queue.Grace(10*time.Millisecond), queue.Runner(&job.Runner{Logger: fixture.Quiet, OnEvent: func(ev job.Event) { events <- ev }}))
+		}), queue.Grace(10*time.Millisecond), queue.Runner(&job.Runner{
+			Logger: fixture.Quiet, OnEvent: func(ev job.Event) { events <- ev },
+		}))
 		ctx, cancel := context.WithCancel(s.Context())
 		wait := s.Start(func() error { return w.Work(ctx, 0) })
 		fixture.Receive(s, began, "the job")

@@ -44,7 +44,8 @@ var leases = []behaviour{
 			p.Leave()
 			s.Advance(time.Hour)
 		}
-		w := s.Worker(s.Q, fixture.ScriptedHandlers, queue.Runner(&job.Runner{Logger: fixture.Quiet, OnEvent: func(ev job.Event) { events = append(events, ev) }}))
+		w := s.Worker(s.Q, fixture.ScriptedHandlers, queue.Runner(&job.Runner{Logger: fixture.Quiet,
+			OnEvent: func(ev job.Event) { events = append(events, ev) }}))
 		assert.Zero(s, s.Drain(w))
 		f := s.DeadLetters()[0]
 		assert.Equal(s, job.ReasonCrashed, f.Reason)
@@ -63,23 +64,24 @@ var leases = []behaviour{
 		assert.Equal(s, job.ReasonCrashed, f.Reason)
 		assert.Equal(s, []int{2, 2}, []int{f.Attempts, f.Crashes})
 	}},
-	{"a job whose handler tells of a third crash is dead with each attempt in its history once_Row29", func(s *fixture.Fixture) {
-		s.Push(fixture.Envelope("plain", "a"), queue.Tries(99), queue.Backoff(0))
-		w := s.Worker(s.Q, fixture.Answers(func(context.Context, job.Envelope) job.Result {
-			return job.Retry(&job.DeadError{Reason: job.ReasonCrashed, Err: errors.New("its process is gone")})
-		}))
-		assert.Equal(s, 3, s.Drain(w))
-		f := s.DeadLetters()[0]
-		assert.Equal(s, job.ReasonCrashed, f.Reason)
-		assert.Equal(s, []int{3, 3}, []int{f.Attempts, f.Crashes})
-		require.Len(s, f.History, 3)
-		for i, a := range f.History {
-			assert.Equal(s, i+1, a.Attempt)
-		}
-		e, err := job.Decode([]byte(f.Payload))
-		require.NoError(s, err)
-		assert.Equal(s, 99, e.MaxAttempts)
-	}},
+	{"a job whose handler tells of a third crash is dead with each attempt in its history once_Row29",
+		func(s *fixture.Fixture) {
+			s.Push(fixture.Envelope("plain", "a"), queue.Tries(99), queue.Backoff(0))
+			w := s.Worker(s.Q, fixture.Answers(func(context.Context, job.Envelope) job.Result {
+				return job.Retry(&job.DeadError{Reason: job.ReasonCrashed, Err: errors.New("its process is gone")})
+			}))
+			assert.Equal(s, 3, s.Drain(w))
+			f := s.DeadLetters()[0]
+			assert.Equal(s, job.ReasonCrashed, f.Reason)
+			assert.Equal(s, []int{3, 3}, []int{f.Attempts, f.Crashes})
+			require.Len(s, f.History, 3)
+			for i, a := range f.History {
+				assert.Equal(s, i+1, a.Attempt)
+			}
+			e, err := job.Decode([]byte(f.Payload))
+			require.NoError(s, err)
+			assert.Equal(s, 99, e.MaxAttempts)
+		}},
 	{"a job that kills its worker each time is dead after its tries_Row17", func(s *fixture.Fixture) {
 		sc := fixture.NewScript(s, &fixture.Script{Times: 2, Do: fixture.Held})
 		s.PushJob(sc.Job("A"))

@@ -55,7 +55,8 @@ var orders = []behaviour{
 			s.Push(fixture.Envelope("plain", "b"), queue.On("b"))
 		}
 		r := fixture.NewRecord()
-		_, err := s.Worker(s.Q, []job.Handler{r.Handler()}, queue.Concurrency(1), queue.Queues("a:3,b:1")).WorkUntilEmpty(s.Context(), 120)
+		_, err := s.Worker(s.Q, []job.Handler{r.Handler()}, queue.Concurrency(1),
+			queue.Queues("a:3,b:1")).WorkUntilEmpty(s.Context(), 120)
 		require.NoError(s, err)
 		b := 0
 		for _, name := range r.Take() {

@@ -27,7 +27,8 @@ var pushes = []behaviour{
 		assert.Equal(s, e, fixture.Receive(s, got, "the job"))
 	}},
 	{"a row holds what the options say", func(s *fixture.Fixture) {
-		id := s.Push(fixture.Envelope("plain", "a"), queue.On("q"), queue.Priority(2), queue.Delay(1500*time.Microsecond), queue.Tries(7),
+		id := s.Push(fixture.Envelope("plain", "a"), queue.On("q"), queue.Priority(2), queue.Delay(1500*time.Microsecond),
+			queue.Tries(7),
 			queue.Backoff(3*time.Second), queue.Timeout(-1), queue.Unique("k", queue.TakenReject))
 		info := s.Inspect(id).Job
 		require.NotNil(s, info)
@@ -52,7 +53,8 @@ var pushes = []behaviour{
 	{"an envelope that had attempts keeps them", func(s *fixture.Fixture) {
 		e := fixture.Envelope("plain", "a").WithAttempt(5)
 		s.Push(e)
-		w := s.Worker(s.Q, []job.Handler{job.Func("plain", func(ctx context.Context, e job.Envelope) job.Result { return job.Retry(nil) })})
+		w := s.Worker(s.Q, []job.Handler{job.Func("plain",
+			func(ctx context.Context, e job.Envelope) job.Result { return job.Retry(nil) })})
 		assert.Equal(s, 1, s.Drain(w))
 		require.Len(s, s.DeadLetters(), 1)
 		assert.Equal(s, 5, s.DeadLetters()[0].Attempts)
@@ -81,7 +83,8 @@ var pushes = []behaviour{
 		for i, name := range names {
 			js[i] = fixture.NewScript(s, &fixture.Script{Times: i + 3}).Job(name)
 		}
-		_, err := s.Q.PushMany(s.Context(), js, queue.On("q\x1e'"), queue.Priority(2), queue.Delay(1500*time.Microsecond), queue.Backoff(3*time.Second))
+		_, err := s.Q.PushMany(s.Context(), js, queue.On("q\x1e'"), queue.Priority(2), queue.Delay(1500*time.Microsecond),
+			queue.Backoff(3*time.Second))
 		require.NoError(s, err)
 		_, err = s.Q.PushMany(s.Context(), js[:1], queue.Timeout(time.Nanosecond), queue.Tries(job.Unlimited))
 		require.NoError(s, err)
@@ -118,7 +121,8 @@ var pushes = []behaviour{
 	{"a value against the rules is an error and stores nothing", func(s *fixture.Fixture) {
 		for name, opt := range map[string]queue.PushOption{
 			"priority": queue.Priority(4), "negative priority": queue.Priority(-1), "no queue": queue.On(""),
-			"a long queue": queue.On(strings.Repeat("q", 192)), "a queue of no text": queue.On("\xff"), "a queue with NUL": queue.On("a\x00"),
+			"a long queue":       queue.On(strings.Repeat("q", 192)),
+			"a queue of no text": queue.On("\xff"), "a queue with NUL": queue.On("a\x00"),
 			"a key of no text": queue.Unique("\xff", queue.TakenReject), "no key": queue.Unique("", queue.TakenReject),
 			"a long key": queue.Unique(strings.Repeat("k", 192), queue.TakenReject), "no rule": queue.Unique("k", 9),
 		} {

@@ -43,7 +43,8 @@ func playSync(s *fixture.Fixture) {
 			assert.Equal(s, []string{"A", "B"}, sc.Ran())
 		},
 		"failure": func(s *fixture.Fixture, q *queue.Queue) {
-			sc := fixture.NewScript(s, &fixture.Script{Times: 3, Do: fixture.Fails, Wait: func(int) time.Duration { return time.Hour }})
+			sc := fixture.NewScript(s, &fixture.Script{Times: 3, Do: fixture.Fails,
+				Wait: func(int) time.Duration { return time.Hour }})
 			_, err := q.Push(s.Context(), sc.Job("A"))
 			var dead *job.DeadError
 			require.ErrorAs(s, err, &dead)

@@ -23,7 +23,8 @@ var timelineElsewhere = map[string]bool{"dead_record_is_atomic": true}
 var timelineTold = map[string]func(s *fixture.Fixture){
 	"hook_after_record": func(s *fixture.Fixture) {
 		seen := make(chan int, 1)
-		sc := fixture.NewScript(s, &fixture.Script{Times: 1, Do: fixture.Fails, OnFail: func(context.Context, error) { seen <- len(s.DeadLetters()) }})
+		sc := fixture.NewScript(s, &fixture.Script{Times: 1, Do: fixture.Fails,
+			OnFail: func(context.Context, error) { seen <- len(s.DeadLetters()) }})
 		s.PushJob(sc.Job("A"))
 		s.Drain(s.Worker(s.Q, fixture.ScriptedHandlers))
 		assert.Equal(s, 1, fixture.Receive(s, seen, "the hook"))
@@ -43,7 +44,8 @@ var timelineTold = map[string]func(s *fixture.Fixture){
 		s.MustBeEmpty()
 	},
 	"backoff_negative": func(s *fixture.Fixture) {
-		sc := fixture.NewScript(s, &fixture.Script{Times: 3, Do: fixture.Fails, Wait: func(int) time.Duration { return -5 * time.Second }})
+		sc := fixture.NewScript(s, &fixture.Script{Times: 3, Do: fixture.Fails,
+			Wait: func(int) time.Duration { return -5 * time.Second }})
 		s.PushJob(sc.Job("A"))
 		_, err := s.Worker(s.Q, fixture.ScriptedHandlers).ProcessOne(s.Context())
 		require.NoError(s, err)

@@ -50,7 +50,8 @@ var uniques = []behaviour{
 		var all sync.WaitGroup
 		for range callers {
 			all.Go(func() {
-				id, err := s.Open().PushEnvelope(s.Context(), fixture.Envelope("plain", "a"), queue.Unique("k", queue.TakenExisting))
+				id, err := s.Open().PushEnvelope(s.Context(), fixture.Envelope("plain", "a"),
+					queue.Unique("k", queue.TakenExisting))
 				if assert.NoError(s, err) {
 					ids <- id
 				}
@@ -79,7 +80,8 @@ var uniques = []behaviour{
 	}},
 	{"a refused push leaves its other keys free_Row33", func(s *fixture.Fixture) {
 		s.Push(fixture.Envelope("plain", "a"), queue.Unique("k", queue.TakenReject))
-		_, err := s.Q.PushEnvelope(s.Context(), fixture.Envelope("plain", "b"), queue.Unique("l", queue.TakenReject), queue.Priority(9))
+		_, err := s.Q.PushEnvelope(s.Context(), fixture.Envelope("plain", "b"), queue.Unique("l", queue.TakenReject),
+			queue.Priority(9))
 		require.Error(s, err)
 		s.Push(fixture.Envelope("plain", "c"), queue.Unique("l", queue.TakenReject))
 	}},

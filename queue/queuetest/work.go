@@ -98,7 +98,8 @@ var works = []behaviour{
 	}},
 	{"the worker's own policy is a limit too", func(s *fixture.Fixture) {
 		s.Push(fixture.Envelope("plain", "a"), queue.Tries(9), queue.Backoff(0))
-		w := s.Worker(s.Q, fixture.Always(job.Retry(errors.New("no"))), queue.Runner(&job.Runner{Logger: fixture.Quiet, Policy: job.RetryPolicy{MaxAttempts: 3, Multiplier: 1}}))
+		w := s.Worker(s.Q, fixture.Always(job.Retry(errors.New("no"))),
+			queue.Runner(&job.Runner{Logger: fixture.Quiet, Policy: job.RetryPolicy{MaxAttempts: 3, Multiplier: 1}}))
 		assert.Equal(s, 3, s.Drain(w))
 		assert.Len(s, s.DeadLetters(), 1)
 	}},
@@ -109,7 +110,8 @@ var works = []behaviour{
 			row, worker, want time.Duration // want 0: no deadline
 		}{
 			{"neither", 0, 0, 0}, {"row none", none, 0, 0}, {"row", 5 * time.Second, 0, 5 * time.Second},
-			{"worker none", 0, none, 0}, {"both none", none, none, 0}, {"row over worker's none", 5 * time.Second, none, 5 * time.Second},
+			{"worker none", 0, none, 0}, {"both none", none, none, 0}, {"row over worker's none", 5 * time.Second, none,
+				5 * time.Second},
 			{"worker", 0, 7 * time.Second, 7 * time.Second}, {"row's none over worker", none, 7 * time.Second, 0},
 			{"row over worker", 5 * time.Second, 7 * time.Second, 5 * time.Second},
 		} {
@@ -148,15 +150,17 @@ var works = []behaviour{
 			s.Run(name, func(t *testing.T) {
 				s := s.Sub(t)
 				abandoned := make(chan struct{})
-				sc := fixture.NewScript(s, &fixture.Script{Times: 3, Wait: func(n int) time.Duration { return time.Duration(n) * 7 * time.Second }})
+				sc := fixture.NewScript(s, &fixture.Script{Times: 3,
+					Wait: func(n int) time.Duration { return time.Duration(n) * 7 * time.Second }})
 				sc.Do = func(ctx context.Context, _ string) error { return handle(ctx, abandoned) }
 				id := s.PushJob(sc.Job("A"), queue.Timeout(10*time.Millisecond), queue.Backoff(time.Hour))
 				for n := 1; n <= 3; n++ {
-					w := s.Worker(s.Q, fixture.ScriptedHandlers, queue.Runner(&job.Runner{Logger: fixture.Quiet, OnEvent: func(ev job.Event) {
-						if ev.Kind == job.EventAbandoned {
-							abandoned <- struct{}{}
-						}
-					}}))
+					w := s.Worker(s.Q, fixture.ScriptedHandlers, queue.Runner(&job.Runner{Logger: fixture.Quiet,
+						OnEvent: func(ev job.Event) {
+							if ev.Kind == job.EventAbandoned {
+								abandoned <- struct{}{}
+							}
+						}}))
 					require.Equal(s, 1, s.Drain(w))
 					if n < 3 {
 						assert.Equal(s, s.Now+int64(n)*7000, s.Inspect(id).Job.AvailableAt.UnixMilli())
@@ -169,13 +173,15 @@ var works = []behaviour{
 		}
 	}},
 	{"a Backoff that panics leaves the wait to the row", func(s *fixture.Fixture) {
-		sc := fixture.NewScript(s, &fixture.Script{Times: 3, Do: fixture.Fails, Wait: func(int) time.Duration { panic("backoff") }})
+		sc := fixture.NewScript(s, &fixture.Script{Times: 3, Do: fixture.Fails,
+			Wait: func(int) time.Duration { panic("backoff") }})
 		id := s.PushJob(sc.Job("A"), queue.Backoff(time.Minute))
 		s.Drain(s.Worker(s.Q, fixture.ScriptedHandlers))
 		assert.Equal(s, s.Now+60_000, s.Inspect(id).Job.AvailableAt.UnixMilli())
 	}},
 	{"a dead letter is stored whatever its texts are", func(s *fixture.Fixture) {
-		for name, text := range map[string]string{"NUL": "a\x00b", "no UTF-8": "a\xffb", "no end": strings.Repeat("é", 1<<20)} {
+		for name, text := range map[string]string{"NUL": "a\x00b", "no UTF-8": "a\xffb",
+			"no end": strings.Repeat("é", 1<<20)} {
 			s.Clear(s)
 			s.Insert(`{"jobType":"plain","jobId":"i\u0000d","payload":{}}`)
 			s.Drain(s.Worker(s.Q, fixture.Always(job.Fail(fixture.Classed(text, text)))))

@@ -19,11 +19,13 @@ import (
 // noOperation names the parts of queuety_worker.json for which this package has no operation.
 var noOperation = map[string]string{
 	"settings": "the defaults of another system; ours stand at the options of NewWorker",
-	"pool":     "a worker has no processes of its own to add, remove and restart: those are package task's, which has tests of it; taskd's tests end a worker by SIGTERM",
+	"pool": "a worker has no processes of its own to add, remove and restart: those are package task's, " +
+		"which has tests of it; taskd's tests end a worker by SIGTERM",
 }
 
 // played are the other parts, and what is no case.
-var played = []string{"system", "title", "observed_on", "backoff_s", "claim_order", "attempts", "unique_dispatch", "sync_dispatch"}
+var played = []string{"system", "title", "observed_on", "backoff_s", "claim_order", "attempts", "unique_dispatch",
+	"sync_dispatch"}
 
 type workerVectors struct {
 	Backoff struct {
@@ -174,7 +176,8 @@ var attemptsTold = map[string]func(s *fixture.Fixture){
 		assert.Equal(s, s.Now+60_000, info.AvailableAt.UnixMilli())
 	},
 	"failure with attempts >= max": func(s *fixture.Fixture) {
-		sc := fixture.NewScript(s, &fixture.Script{Times: 1, Do: fixture.Fails, OnFail: func(context.Context, error) { panic("hook") }})
+		sc := fixture.NewScript(s, &fixture.Script{Times: 1, Do: fixture.Fails,
+			OnFail: func(context.Context, error) { panic("hook") }})
 		s.PushJob(sc.Job("A"))
 		s.Drain(s.Worker(s.Q, fixture.ScriptedHandlers))
 		s.MustBeEmpty()

@@ -27,7 +27,8 @@ type level struct {
 
 type place struct{ at, id int64 }
 
-const reserve = "UPDATE {jobs} SET reserved_token = ?, reserved_at = {now}, lease_until = {now} + ?, attempts = attempts + 1, seq = seq + 1"
+const reserve = "UPDATE {jobs} SET reserved_token = ?, reserved_at = {now}, lease_until = {now} + ?, " +
+	"attempts = attempts + 1, seq = seq + 1"
 
 // claim reserves up to limit due jobs, counts an attempt of each, and returns them in their order.
 func (s *Store) claim(ctx context.Context, c claim) (rows []*row, err error) {
@@ -113,10 +114,13 @@ func (s *Store) lockAndReserve(ctx context.Context, tx *sql.Tx, c claim, candida
 }
 
 // renew extends the leases of reservations and returns the ids of those that are still held.
-func (s *Store) renew(ctx context.Context, ids []int64, tokens []string, lease time.Duration) (held []int64, err error) {
+func (s *Store) renew(
+	ctx context.Context, ids []int64, tokens []string, lease time.Duration,
+) (held []int64, err error) {
 	cond, args := s.reservations(ids, tokens)
 	err = s.inTx(ctx, func(tx *sql.Tx) (err error) {
-		held, err = s.change(ctx, tx, "UPDATE {jobs} SET lease_until = {now} + ?, seq = seq + 1", []any{lease.Milliseconds()}, cond, args)
+		held, err = s.change(ctx, tx, "UPDATE {jobs} SET lease_until = {now} + ?, seq = seq + 1",
+			[]any{lease.Milliseconds()}, cond, args)
 		return err
 	})
 	return held, err

@@ -20,7 +20,8 @@ type ending struct {
 	lean bool // with what it has gathered the row is too large for the database, so the payload stays as it is
 }
 
-const free = "UPDATE {jobs} SET reserved_token = NULL, reserved_at = NULL, lease_until = NULL, attempts = attempts - ?, crashes = crashes + ?, seq = seq + 1, available_at = "
+const free = "UPDATE {jobs} SET reserved_token = NULL, reserved_at = NULL, lease_until = NULL, " +
+	"attempts = attempts - ?, crashes = crashes + ?, seq = seq + 1, available_at = "
 
 // Complete implements backend.Consumer. It stores the completions in one transaction, so they fail
 // together.
@@ -47,7 +48,9 @@ func (c *consumer) Complete(ctx context.Context, completions []backend.Completio
 }
 
 // complete returns the ids of those rows whose reservations were still held.
-func (c *consumer) complete(ctx context.Context, done []int64, tokens []string, others []ending) (held []int64, err error) {
+func (c *consumer) complete(
+	ctx context.Context, done []int64, tokens []string, others []ending,
+) (held []int64, err error) {
 	if len(others) == 0 && c.d.returning() { // one statement is a transaction
 		err = c.again(ctx, func() (err error) {
 			held, err = c.deleteReserved(ctx, c.db, done, tokens)
@@ -148,8 +151,9 @@ func number(b bool) int {
 	return 0
 }
 
-const insertFailed = "INSERT INTO {failed} (job, queue, job_id, job_type, payload, error_class, error, reason, history, failed_by, " +
-	"attempts, crashes, replays, priority, max_attempts, backoff_ms, timeout_ms, unique_key, created_at, failed_at) "
+const insertFailed = "INSERT INTO {failed} (job, queue, job_id, job_type, payload, error_class, error, reason, " +
+	"history, failed_by, attempts, crashes, replays, priority, max_attempts, backoff_ms, timeout_ms, " +
+	"unique_key, created_at, failed_at) "
 
 // bury stores the dead letter of a row.
 func (c *consumer) bury(ctx context.Context, tx *sql.Tx, e ending) error {
@@ -159,9 +163,10 @@ func (c *consumer) bury(ctx context.Context, tx *sql.Tx, e ending) error {
 		return err
 	}
 	_, err = c.exec(ctx, tx, insertFailed+"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now})",
-		r.id, r.queue, storable(letter.Job.JobID), storable(letter.Job.JobType), string(e.Payload()), storable(letter.ErrorClass),
-		storable(letter.Error), string(letter.Reason), history, c.session.Worker, r.attempts-number(e.Uncount),
-		r.crashes+number(e.Crashed), letter.Replays, r.priority, r.maxAttempts, r.backoffMS, r.timeoutMS, r.uniqueKey, r.createdAt)
+		r.id, r.queue, storable(letter.Job.JobID), storable(letter.Job.JobType), string(e.Payload()),
+		storable(letter.ErrorClass), storable(letter.Error), string(letter.Reason), history, c.session.Worker,
+		r.attempts-number(e.Uncount), r.crashes+number(e.Crashed), letter.Replays, r.priority, r.maxAttempts,
+		r.backoffMS, r.timeoutMS, r.uniqueKey, r.createdAt)
 	return err
 }
 
@@ -174,10 +179,13 @@ func (c *consumer) buryLean(ctx context.Context, tx *sql.Tx, e ending, cond stri
 		return err
 	}
 	// Numbers are added to columns, which gives them a type.
-	_, err = c.exec(ctx, tx, insertFailed+"SELECT id, queue, ?, ?, payload, ?, ?, ?, ?, ?, attempts - ?, crashes + ?, crashes - crashes + ?, priority, max_attempts, backoff_ms, "+
-		"timeout_ms, unique_key, created_at, {now} FROM {jobs} WHERE "+cond,
-		append([]any{storable(letter.Job.JobID), storable(letter.Job.JobType), storable(letter.ErrorClass), storable(letter.Error),
-			string(letter.Reason), history, c.session.Worker, number(e.Uncount), number(e.Crashed), letter.Replays}, condArgs...)...)
+	const columns = "SELECT id, queue, ?, ?, payload, ?, ?, ?, ?, ?, attempts - ?, crashes + ?, crashes - crashes + ?, " +
+		"priority, max_attempts, backoff_ms, timeout_ms, unique_key, created_at, {now} FROM {jobs} WHERE "
+	args := []any{
+		storable(letter.Job.JobID), storable(letter.Job.JobType), storable(letter.ErrorClass), storable(letter.Error),
+		string(letter.Reason), history, c.session.Worker, number(e.Uncount), number(e.Crashed), letter.Replays,
+	}
+	_, err = c.exec(ctx, tx, insertFailed+columns+cond, append(args, condArgs...)...)
 	return err
 }
 

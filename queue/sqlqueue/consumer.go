@@ -104,7 +104,9 @@ func reserved(receipts []backend.Receipt) (ids []int64, tokens []string) {
 const sweepChunk = backend.MaxComplete
 
 // Lapsed implements backend.Sweeper.
-func (c *consumer) Lapsed(ctx context.Context, keep []backend.Receipt) (lapsed []backend.Delivery, full bool, err error) {
+func (c *consumer) Lapsed(
+	ctx context.Context, keep []backend.Receipt,
+) (lapsed []backend.Delivery, full bool, err error) {
 	clear(c.from)
 	cond, args := "reserved_token IS NOT NULL AND lease_until < {now}", []any(nil)
 	if len(keep) > 0 {
@@ -112,7 +114,8 @@ func (c *consumer) Lapsed(ctx context.Context, keep []backend.Receipt) (lapsed [
 		kept, args = c.reservations(reserved(keep))
 		cond += " AND NOT (" + kept + ")"
 	}
-	statement := "SELECT " + rowColumns + " FROM {jobs} WHERE " + cond + " ORDER BY lease_until LIMIT " + strconv.Itoa(sweepChunk)
+	statement := "SELECT " + rowColumns + " FROM {jobs} WHERE " + cond + " ORDER BY lease_until LIMIT " +
+		strconv.Itoa(sweepChunk)
 	var rows []*row
 	err = c.each(ctx, c.read, statement, args, func(r *sql.Rows) error {
 		row, err := scanRow(r)

@@ -91,7 +91,8 @@ type dialect interface {
 // place to begin at and the limit.
 func levelRows(priority int, lock string) string {
 	return "SELECT id FROM {jobs} WHERE queue = ? AND priority = " + strconv.Itoa(priority) +
-		" AND reserved_token IS NULL AND available_at <= {now} AND (available_at, id) >= (?, ?) ORDER BY available_at, id LIMIT ?" + lock
+		" AND reserved_token IS NULL AND available_at <= {now} AND (available_at, id) >= (?, ?) ORDER BY available_at, id" +
+		" LIMIT ?" + lock
 }
 
 // levels selects the due rows of several queues, all levels of the first one first. Its parameters

@@ -152,7 +152,9 @@ func (s *Store) onceInTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 
 // change runs "verb WHERE cond" and returns the ids of the rows that it changed. Call it in a
 // transaction.
-func (s *Store) change(ctx context.Context, x runner, verb string, verbArgs []any, cond string, condArgs []any) (ids []int64, err error) {
+func (s *Store) change(
+	ctx context.Context, x runner, verb string, verbArgs []any, cond string, condArgs []any,
+) (ids []int64, err error) {
 	if s.d.returning() {
 		return s.idsOf(ctx, x, verb+" WHERE "+cond+" RETURNING id", slices.Concat(verbArgs, condArgs))
 	}

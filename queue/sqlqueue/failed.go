@@ -60,7 +60,8 @@ func (s *Store) Failed(ctx context.Context, f backend.Filter) iter.Seq2[backend.
 	return func(yield func(backend.FailedJob, error) bool) {
 		cond, args := where(f)
 		for after := int64(0); ; {
-			page, err := s.failedPage(ctx, "id > ? AND "+cond+" ORDER BY id LIMIT ?", append(append([]any{after}, args...), listPage)...)
+			page, err := s.failedPage(ctx, "id > ? AND "+cond+" ORDER BY id LIMIT ?",
+				append(append([]any{after}, args...), listPage)...)
 			if err != nil {
 				yield(backend.FailedJob{}, err)
 				return
@@ -118,8 +119,8 @@ func (s *Store) Prune(ctx context.Context, queue string, age time.Duration) (n i
 	return s.deleteInChunks(ctx, "{failed}", "failed_at", cond, args)
 }
 
-const failedColumns = "id, job, queue, job_id, job_type, payload, error_class, error, reason, history, failed_by, attempts, " +
-	"crashes, replays, priority, max_attempts, backoff_ms, timeout_ms, unique_key, created_at, failed_at"
+const failedColumns = "id, job, queue, job_id, job_type, payload, error_class, error, reason, history, failed_by, " +
+	"attempts, crashes, replays, priority, max_attempts, backoff_ms, timeout_ms, unique_key, created_at, failed_at"
 
 func (s *Store) failedPage(ctx context.Context, cond string, args ...any) ([]letter, error) {
 	return s.failedFrom(ctx, s.read, cond, args...)

@@ -119,8 +119,10 @@ func (s *Store) Counts(ctx context.Context, queue string) (c backend.Counts, err
 		cond, args = " AND queue = ?", []any{queue}
 	}
 	// After the others: a job that is taken meanwhile is counted twice rather than not at all.
-	reserved := "SELECT COUNT(*) FROM (SELECT 1 FROM {jobs} WHERE reserved_token IS NOT NULL AND lease_until IS NOT NULL" + cond + " ORDER BY lease_until LIMIT ?) c"
-	err = s.each(ctx, s.read, reserved, append(args, backend.MaxCount), func(rows *sql.Rows) error { return rows.Scan(&c.Reserved) })
+	reserved := "SELECT COUNT(*) FROM (SELECT 1 FROM {jobs} WHERE reserved_token IS NOT NULL" +
+		" AND lease_until IS NOT NULL" + cond + " ORDER BY lease_until LIMIT ?) c"
+	err = s.each(ctx, s.read, reserved, append(args, backend.MaxCount),
+		func(rows *sql.Rows) error { return rows.Scan(&c.Reserved) })
 	return c, err
 }
 
@@ -178,9 +180,11 @@ func (s *Store) countQueue(ctx context.Context, queue string, now int64, c *back
 var freeCounts = func() string {
 	var counts []string
 	for p := range backend.MaxPriority + 1 {
-		level := " FROM {jobs} WHERE queue = ? AND priority = " + strconv.Itoa(p) + " AND reserved_token IS NULL AND available_at "
+		level := " FROM {jobs} WHERE queue = ? AND priority = " + strconv.Itoa(p) +
+			" AND reserved_token IS NULL AND available_at "
 		for delayed, comparison := range []string{"<=", ">"} {
-			counts = append(counts, "SELECT "+strconv.Itoa(delayed)+", COUNT(*) FROM (SELECT 1"+level+comparison+" ? LIMIT ?) c"+strconv.Itoa(delayed)+strconv.Itoa(p))
+			counts = append(counts, "SELECT "+strconv.Itoa(delayed)+", COUNT(*) FROM (SELECT 1"+level+comparison+" ?"+
+				" LIMIT ?) c"+strconv.Itoa(delayed)+strconv.Itoa(p))
 		}
 	}
 	return strings.Join(counts, " UNION ALL ")

@@ -32,7 +32,9 @@ const (
 const maxStoreKey = 500
 
 // Take implements middleware.Store.
-func (l locks) Take(ctx context.Context, key string, most int, window time.Duration) (ok bool, wait time.Duration, err error) {
+func (l locks) Take(
+	ctx context.Context, key string, most int, window time.Duration,
+) (ok bool, wait time.Duration, err error) {
 	if err := check(key, "window", window); err != nil {
 		return false, 0, err
 	}
@@ -108,7 +110,8 @@ func (l locks) locked(ctx context.Context, name string, keep int64, fn func(tx *
 	return l.limited(ctx, func(ctx context.Context) error {
 		return l.s.inTx(ctx, func(tx *sql.Tx) error {
 			_, err := l.s.exec(ctx, tx, "INSERT INTO {locks} (name, n, ends) VALUES (?, 0, {now} + ?)"+
-				l.s.d.upsert("name", "seq = {locks}.seq + 1, ends = CASE WHEN {locks}.n = 0 AND {locks}.ends < {now} + ? THEN {now} + ? ELSE {locks}.ends END"),
+				l.s.d.upsert("name", "seq = {locks}.seq + 1, ends = CASE WHEN {locks}.n = 0"+
+					" AND {locks}.ends < {now} + ? THEN {now} + ? ELSE {locks}.ends END"),
 				name, keep, keep, keep)
 			if err != nil {
 				return err
@@ -124,12 +127,13 @@ func (l locks) locked(ctx context.Context, name string, keep int64, fn func(tx *
 
 // taken returns the times of takes, in order, and the number of the next one.
 func (l locks) taken(ctx context.Context, tx *sql.Tx, name string) (at []int64, next int64, err error) {
-	err = l.s.each(ctx, tx, "SELECT slot, at FROM {holds} WHERE name = ? ORDER BY at, slot", []any{name}, func(rows *sql.Rows) error {
-		var slot, t int64
-		err := rows.Scan(&slot, &t)
-		at, next = append(at, t), max(next, slot+1)
-		return err
-	})
+	err = l.s.each(ctx, tx, "SELECT slot, at FROM {holds} WHERE name = ? ORDER BY at, slot", []any{name},
+		func(rows *sql.Rows) error {
+			var slot, t int64
+			err := rows.Scan(&slot, &t)
+			at, next = append(at, t), max(next, slot+1)
+			return err
+		})
 	return at, next, err
 }
 
@@ -144,12 +148,13 @@ func (l locks) count(ctx context.Context, tx *sql.Tx, name string) (n int, ends 
 func (s *Store) sweepLocks(ctx context.Context) error {
 	return s.inTx(ctx, func(tx *sql.Tx) error {
 		var names []string
-		err := s.each(ctx, tx, "SELECT name FROM {locks} WHERE ends < {now} - ? ORDER BY ends LIMIT ?", []any{keepEnded, sweepChunk}, func(rows *sql.Rows) error {
-			var name string
-			err := rows.Scan(&name)
-			names = append(names, name)
-			return err
-		})
+		err := s.each(ctx, tx, "SELECT name FROM {locks} WHERE ends < {now} - ? ORDER BY ends LIMIT ?",
+			[]any{keepEnded, sweepChunk}, func(rows *sql.Rows) error {
+				var name string
+				err := rows.Scan(&name)
+				names = append(names, name)
+				return err
+			})
 		for _, name := range names {
 			if err != nil {
 				break

@@ -10,7 +10,9 @@ import (
 )
 
 // Acquire implements middleware.Store.
-func (l locks) Acquire(ctx context.Context, key, owner string, slots int, ttl time.Duration) (ok bool, free time.Duration, err error) {
+func (l locks) Acquire(
+	ctx context.Context, key, owner string, slots int, ttl time.Duration,
+) (ok bool, free time.Duration, err error) {
 	if err := errors.Join(check(key, "ttl", ttl), checkOwner(key, owner), checkSlots(key, slots)); err != nil {
 		return false, 0, err
 	}
@@ -27,7 +29,9 @@ func (l locks) Acquire(ctx context.Context, key, owner string, slots int, ttl ti
 }
 
 // acquireOnce returns neither ok nor the time until a place is free when another try is worth it.
-func (l locks) acquireOnce(ctx context.Context, name, owner string, slots int, ms int64) (ok bool, free time.Duration, err error) {
+func (l locks) acquireOnce(
+	ctx context.Context, name, owner string, slots int, ms int64,
+) (ok bool, free time.Duration, err error) {
 	if ok, err = l.takePlace(ctx, name, owner, slots, ms); ok || err != nil {
 		return ok, 0, err
 	}
@@ -150,7 +154,8 @@ func (l locks) Renew(ctx context.Context, key, owner string, ttl time.Duration) 
 }
 
 func (l locks) renew(ctx context.Context, name, owner string, ms int64) (held bool, err error) {
-	return l.change(ctx, "UPDATE {holds} SET at = {now} + ?, seq = seq + 1 WHERE name = ? AND owner = ? AND at > {now}", ms, name, owner)
+	return l.change(ctx, "UPDATE {holds} SET at = {now} + ?, seq = seq + 1 WHERE name = ? AND owner = ?"+
+		" AND at > {now}", ms, name, owner)
 }
 
 // Release implements middleware.Store.
@@ -159,7 +164,8 @@ func (l locks) Release(ctx context.Context, key, owner string) error {
 		return err
 	}
 	return l.limited(ctx, func(ctx context.Context) error {
-		_, err := l.change(ctx, "UPDATE {holds} SET owner = '', at = 0, seq = seq + 1 WHERE name = ? AND owner = ?", spaceLease+key, owner)
+		_, err := l.change(ctx, "UPDATE {holds} SET owner = '', at = 0, seq = seq + 1 WHERE name = ? AND owner = ?",
+			spaceLease+key, owner)
 		return err
 	})
 }

@@ -93,10 +93,11 @@ func (s *Store) pushAll(ctx context.Context, tx *sql.Tx, messages []backend.Mess
 }
 
 const (
-	insertHead = "INSERT INTO {jobs} (queue, payload, priority, attempts, max_attempts, available_at, unique_key, backoff_ms, timeout_ms, created_at) VALUES "
-	insertRow  = "(?, ?, ?, ?, ?, {now} + ?, ?, ?, ?, {now})"
-	chunkRow   = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-	chunk      = 500 // rows in one INSERT: 10 parameters each are within every database's limit
+	insertHead = "INSERT INTO {jobs} (queue, payload, priority, attempts, max_attempts, available_at, unique_key, " +
+		"backoff_ms, timeout_ms, created_at) VALUES "
+	insertRow = "(?, ?, ?, ?, ?, {now} + ?, ?, ?, ?, {now})"
+	chunkRow  = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+	chunk     = 500 // rows in one INSERT: 10 parameters each are within every database's limit
 )
 
 // dueArg is the index of the delay among a message's arguments.
@@ -203,7 +204,8 @@ func manyJSON(messages []backend.Message, now int64, rows string) (statement str
 	}
 	text, err := json.Marshal(list)
 	m := &messages[0]
-	return "INSERT INTO {jobs} (queue, payload, priority, attempts, max_attempts, available_at, backoff_ms, timeout_ms, created_at) " +
+	return "INSERT INTO {jobs} (queue, payload, priority, attempts, max_attempts, available_at, backoff_ms, timeout_ms, " +
+			"created_at) " +
 			"SELECT ?, p, ?, ?, t, ?, ?, l, ? FROM " + rows,
 		[]any{m.Queue, m.Priority, m.Attempts, now + delayMS(m.Delay), backoffMS(m), now, string(text)}, err
 }
@@ -224,7 +226,9 @@ func (s *Store) insert(ctx context.Context, x runner, m *backend.Message) (ids [
 	return s.insertRows(ctx, x, statement, insertArgs(m), m.Queue, 1)
 }
 
-func (s *Store) insertRows(ctx context.Context, x runner, statement string, args []any, queue string, n int) (ids []string, err error) {
+func (s *Store) insertRows(
+	ctx context.Context, x runner, statement string, args []any, queue string, n int,
+) (ids []string, err error) {
 	if !s.d.returning() {
 		return s.insertCounting(ctx, x, statement, args, n)
 	}
@@ -252,7 +256,9 @@ func (s *Store) insertRows(ctx context.Context, x runner, statement string, args
 }
 
 // insertCounting is insertRows for a database that returns the first id only.
-func (s *Store) insertCounting(ctx context.Context, x runner, statement string, args []any, n int) (ids []string, err error) {
+func (s *Store) insertCounting(
+	ctx context.Context, x runner, statement string, args []any, n int,
+) (ids []string, err error) {
 	step := int64(1)
 	if n > 1 {
 		err = s.each(ctx, x, s.d.nextID(), nil, func(rows *sql.Rows) error { return rows.Scan(&step) })
@@ -335,7 +341,8 @@ func (s *Store) pushUniqueIn(ctx context.Context, tx *sql.Tx, m *backend.Message
 	const rounds = 5
 	for range rounds {
 		if m.OnTaken == backend.TakenReplace {
-			if _, err := s.exec(ctx, tx, "DELETE FROM {jobs} WHERE unique_key = ? AND reserved_token IS NULL", m.UniqueKey); err != nil {
+			if _, err := s.exec(ctx, tx, "DELETE FROM {jobs} WHERE unique_key = ? AND reserved_token IS NULL",
+				m.UniqueKey); err != nil {
 				return "", err
 			}
 		}

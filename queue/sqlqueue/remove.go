@@ -23,7 +23,8 @@ func (s *Store) Clear(ctx context.Context, queue string) (n int64, err error) {
 // with an index. Each look goes on where the last one ended, so that it does not read what was
 // deleted again.
 func (s *Store) deleteInChunks(ctx context.Context, table, key, cond string, args []any) (n int64, err error) {
-	look := "SELECT id, " + key + " FROM " + table + " WHERE " + key + " >= ? AND " + cond + " ORDER BY " + key + " LIMIT ?"
+	look := "SELECT id, " + key + " FROM " + table + " WHERE " + key + " >= ? AND " + cond + " ORDER BY " + key +
+		" LIMIT ?"
 	for from := int64(math.MinInt64); ; {
 		var ids []int64
 		err := s.each(ctx, s.read, look, slices.Concat([]any{from}, args, []any{clearChunk}), func(rows *sql.Rows) error {

@@ -162,7 +162,9 @@ func (s *Store) replayOnce(ctx context.Context, ids []int64) (back int, taken []
 }
 
 // withFreeKeys returns the letters whose unique keys no live job has, and the ids of the others.
-func (s *Store) withFreeKeys(ctx context.Context, tx *sql.Tx, letters []letter) (free []letter, taken []string, err error) {
+func (s *Store) withFreeKeys(
+	ctx context.Context, tx *sql.Tx, letters []letter,
+) (free []letter, taken []string, err error) {
 	given := map[string]bool{}
 	for _, letter := range letters {
 		if key := letter.row.uniqueKey; key.Valid {
@@ -187,13 +189,15 @@ func (s *Store) moveBack(ctx context.Context, tx *sql.Tx, letters []letter) erro
 	for i, letter := range letters {
 		r := letter.row
 		ids[i], _ = strconv.ParseInt(letter.ID, 10, 64) // it came from a number
-		args = append(args, r.id, r.queue, replayedPayload(letter), r.priority, r.maxAttempts, r.uniqueKey, r.backoffMS, r.timeoutMS, r.createdAt)
+		args = append(args, r.id, r.queue, replayedPayload(letter), r.priority, r.maxAttempts, r.uniqueKey, r.backoffMS,
+			r.timeoutMS, r.createdAt)
 	}
 	in, inArgs := s.d.ids("id", ids)
 	if _, err := s.exec(ctx, tx, "DELETE FROM {failed} WHERE "+in, inArgs...); err != nil {
 		return err
 	}
-	_, err := s.exec(ctx, tx, "INSERT INTO {jobs} (id, queue, payload, priority, max_attempts, available_at, unique_key, backoff_ms, timeout_ms, created_at) VALUES "+
+	_, err := s.exec(ctx, tx, "INSERT INTO {jobs} (id, queue, payload, priority, max_attempts, available_at, "+
+		"unique_key, backoff_ms, timeout_ms, created_at) VALUES "+
 		values+strings.Repeat(", "+values, len(letters)-1), args...)
 	return err
 }

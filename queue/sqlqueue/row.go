@@ -38,8 +38,9 @@ const rowColumns = "id, queue, payload, priority, attempts, max_attempts, crashe
 // scanRow reads rowColumns and what else was selected behind them.
 func scanRow(rows *sql.Rows, more ...any) (*row, error) {
 	r := &row{}
-	err := rows.Scan(append([]any{&r.id, &r.queue, &r.payload, &r.priority, &r.attempts, &r.maxAttempts, &r.crashes, &r.availableAt,
-		&r.token, &r.reservedAt, &r.leaseUntil, &r.uniqueKey, &r.backoffMS, &r.timeoutMS, &r.createdAt}, more...)...)
+	err := rows.Scan(append([]any{&r.id, &r.queue, &r.payload, &r.priority, &r.attempts, &r.maxAttempts, &r.crashes,
+		&r.availableAt, &r.token, &r.reservedAt, &r.leaseUntil, &r.uniqueKey, &r.backoffMS, &r.timeoutMS,
+		&r.createdAt}, more...)...)
 	return r, err
 }
 

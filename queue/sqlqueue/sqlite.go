@@ -34,7 +34,8 @@ func (sqlite) tokens(column string, list []string) (string, []any) {
 }
 
 func (sqlite) insertMany(messages []backend.Message, now int64) (string, []any, error) {
-	return manyJSON(messages, now, "(SELECT json_extract(value, '$.p') AS p, json_extract(value, '$.t') AS t, json_extract(value, '$.l') AS l FROM json_each(?))")
+	return manyJSON(messages, now, "(SELECT json_extract(value, '$.p') AS p, json_extract(value, '$.t') AS t, "+
+		"json_extract(value, '$.l') AS l FROM json_each(?))")
 }
 
 func (sqlite) inlines() bool { return false }

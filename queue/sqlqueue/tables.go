@@ -67,7 +67,8 @@ func (t Tables) Check() error {
 func (t Tables) Migrated() string { return t.Prefix + "queue_migrations" }
 
 func (n names) replacer() *strings.Replacer {
-	return strings.NewReplacer("{jobs}", n.jobs, "{failed}", n.failed, "{control}", n.control, "{locks}", n.locks, "{holds}", n.holds)
+	return strings.NewReplacer("{jobs}", n.jobs, "{failed}", n.failed, "{control}", n.control, "{locks}", n.locks,
+		"{holds}", n.holds)
 }
 
 //go:embed migrations

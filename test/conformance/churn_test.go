@@ -35,7 +35,8 @@ func TestIndexesStaySmall_Row50(t *testing.T) {
 				time.Sleep(time.Second) // what is deleted is purged a little later
 			}
 			assert.LessOrEqual(t, after, 3*live, "bytes")
-			t.Logf("%d jobs in %s (%.0f/s): indexes %d KiB, before %d KiB", n, took.Round(time.Millisecond), float64(n)/took.Seconds(), after>>10, live>>10)
+			t.Logf("%d jobs in %s (%.0f/s): indexes %d KiB, before %d KiB", n, took.Round(time.Millisecond),
+				float64(n)/took.Seconds(), after>>10, live>>10)
 		})
 	}
 }
@@ -83,9 +84,11 @@ func TestLongTransactionDelaysNoJob_Row51(t *testing.T) {
 			db := d.open(t)
 			if db.Dialect == sqlqueue.PostgreSQL {
 				var options string
-				row := db.SQL.QueryRowContext(t.Context(), "SELECT reloptions::text FROM pg_class WHERE oid = '"+db.Tables.Prefix+"jobs'::regclass")
+				row := db.SQL.QueryRowContext(t.Context(), "SELECT reloptions::text FROM pg_class"+
+					" WHERE oid = '"+db.Tables.Prefix+"jobs'::regclass")
 				require.NoError(t, row.Scan(&options))
-				for _, option := range []string{"fillfactor=", "autovacuum_vacuum_scale_factor=", "autovacuum_vacuum_threshold=", "autovacuum_vacuum_cost_delay="} {
+				for _, option := range []string{"fillfactor=", "autovacuum_vacuum_scale_factor=",
+					"autovacuum_vacuum_threshold=", "autovacuum_vacuum_cost_delay="} {
 					assert.Contains(t, options, option)
 				}
 			}
@@ -148,9 +151,11 @@ func indexSize(t *testing.T, db database) (bytes int64) {
 	t.Helper()
 	jobs := db.Tables.Prefix + "jobs"
 	statement := map[sqlqueue.Dialect]string{
-		sqlqueue.SQLite:     "SELECT SUM(pgsize) FROM dbstat WHERE name IN (SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = '%s')",
+		sqlqueue.SQLite: "SELECT SUM(pgsize) FROM dbstat WHERE name IN (SELECT name FROM sqlite_master" +
+			" WHERE type = 'index' AND tbl_name = '%s')",
 		sqlqueue.PostgreSQL: "SELECT pg_indexes_size('%s')",
-		sqlqueue.MySQL: "SELECT CAST(SUM(stat_value) * @@innodb_page_size AS SIGNED) FROM mysql.innodb_index_stats WHERE database_name = DATABASE() AND table_name = '%s' " +
+		sqlqueue.MySQL: "SELECT CAST(SUM(stat_value) * @@innodb_page_size AS SIGNED) FROM mysql.innodb_index_stats" +
+			" WHERE database_name = DATABASE() AND table_name = '%s' " +
 			"AND stat_name = 'size' AND index_name <> 'PRIMARY'",
 	}[db.Dialect]
 	if db.Dialect == sqlqueue.MySQL {

@@ -23,15 +23,21 @@ const freeRow = "reserved_token IS NULL AND available_at <= 1"
 
 // shapes are the ways to claim a row that the vectors name, {jobs} being the table.
 var shapes = map[string]string{
-	"UPDATE .. WHERE id = (SELECT id .. WHERE free ORDER BY id LIMIT 1)": "UPDATE {jobs} SET reserved_token = $1 WHERE id = (SELECT id FROM {jobs} WHERE " +
+	"UPDATE .. WHERE id = (SELECT id .. WHERE free ORDER BY id LIMIT 1)": "UPDATE {jobs} SET reserved_token = $1" +
+		" WHERE id = (SELECT id FROM {jobs} WHERE " +
 		freeRow + " ORDER BY id LIMIT 1) RETURNING id",
-	"same, sub-select FOR UPDATE": "UPDATE {jobs} SET reserved_token = $1 WHERE id = (SELECT id FROM {jobs} WHERE " + freeRow + " ORDER BY id LIMIT 1 FOR UPDATE) RETURNING id",
-	"same, sub-select FOR UPDATE SKIP LOCKED": "UPDATE {jobs} SET reserved_token = $1 WHERE id = (SELECT id FROM {jobs} WHERE " + freeRow +
+	"same, sub-select FOR UPDATE": "UPDATE {jobs} SET reserved_token = $1 WHERE id = (SELECT id FROM {jobs} WHERE " +
+		freeRow + " ORDER BY id LIMIT 1 FOR UPDATE) RETURNING id",
+	"same, sub-select FOR UPDATE SKIP LOCKED": "UPDATE {jobs} SET reserved_token = $1 WHERE id = (SELECT id FROM {jobs}" +
+		" WHERE " + freeRow +
 		" ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id",
-	"naive sub-select plus AND free-condition repeated in the outer WHERE": "UPDATE {jobs} SET reserved_token = $1 WHERE id = (SELECT id FROM {jobs} WHERE " +
+	"naive sub-select plus AND free-condition repeated in the outer WHERE": "UPDATE {jobs} SET reserved_token = $1" +
+		" WHERE id = (SELECT id FROM {jobs} WHERE " +
 		freeRow + " ORDER BY id LIMIT 1) AND " + freeRow + " RETURNING id",
-	"UPDATE .. ORDER BY id LIMIT 1":                       "UPDATE {jobs} SET reserved_token = $1 WHERE " + freeRow + " ORDER BY id LIMIT 1 RETURNING id",
-	"UPDATE .. WHERE id=(SELECT .. LIMIT 1) RETURNING id": "UPDATE {jobs} SET reserved_token = $1 WHERE id = (SELECT id FROM {jobs} WHERE " + freeRow + " LIMIT 1) RETURNING id",
+	"UPDATE .. ORDER BY id LIMIT 1": "UPDATE {jobs} SET reserved_token = $1 WHERE " + freeRow +
+		" ORDER BY id LIMIT 1 RETURNING id",
+	"UPDATE .. WHERE id=(SELECT .. LIMIT 1) RETURNING id": "UPDATE {jobs} SET reserved_token = $1 WHERE id = (SELECT id" +
+		" FROM {jobs} WHERE " + freeRow + " LIMIT 1) RETURNING id",
 }
 
 // TestClaimVectors shows of each shape, in two sessions over one ready row, what the vectors say of
@@ -59,7 +65,8 @@ func TestClaimVectors(t *testing.T) {
 			}
 			db := open(t)
 			statement := strings.ReplaceAll(shape, "{jobs}", db.Tables.Prefix+"jobs")
-			_, err := db.SQL.Exec("INSERT INTO " + db.Tables.Prefix + `jobs (queue, payload, available_at) VALUES ('default', '{"jobType":"a","payload":{}}', 1)`)
+			_, err := db.SQL.Exec("INSERT INTO " + db.Tables.Prefix +
+				`jobs (queue, payload, available_at) VALUES ('default', '{"jobType":"a","payload":{}}', 1)`)
 			require.NoError(t, err)
 			if c.DB == "sqlite" {
 				took, err := claimed(t.Context(), db.SQL, statement, "one")
@@ -127,7 +134,8 @@ func twoSessions(t *testing.T, db *sql.DB, statement string) (owners int, waited
 			return true
 		default:
 		}
-		err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) > 0 FROM pg_locks WHERE pid = $1 AND NOT granted", pid).Scan(&waited)
+		err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) > 0 FROM pg_locks WHERE pid = $1 AND NOT granted",
+			pid).Scan(&waited)
 		return err == nil && waited
 	}, 20*time.Second, 2*time.Millisecond)
 	require.NoError(t, first.Commit())
@@ -199,7 +207,8 @@ func TestTwoClaimsHaveOneOwner(t *testing.T) {
 func claimOf(t *testing.T, db database) (statement string, args []any) {
 	t.Helper()
 	spied := spy(t, db.SQL, func(sent string, named []driver.NamedValue) {
-		if statement != "" || !strings.Contains(sent, "SKIP LOCKED") && !(db.Dialect == sqlqueue.SQLite && strings.Contains(sent, "reserved_token = ")) {
+		if statement != "" || !strings.Contains(sent, "SKIP LOCKED") &&
+			!(db.Dialect == sqlqueue.SQLite && strings.Contains(sent, "reserved_token = ")) {
 			return
 		}
 		statement = sent

@@ -68,7 +68,8 @@ func together(t *testing.T, db database, role string) (total int) {
 func workUnlimited(ctx context.Context, q *queue.Queue) error { return workFor(ctx, q) }
 
 func workLimited(ctx context.Context, q *queue.Queue) error {
-	return workFor(ctx, q, middleware.Concurrent(q.Locks(), middleware.Key("quota"), limitSlots(), middleware.OnBusy(job.Defer(limitTook/2))))
+	return workFor(ctx, q, middleware.Concurrent(q.Locks(), middleware.Key("quota"), limitSlots(),
+		middleware.OnBusy(job.Defer(limitTook/2))))
 }
 
 // workFor works for a while and prints how many jobs ended in it. The while begins when every slot

@@ -95,7 +95,8 @@ func play(ctx context.Context, role func(context.Context, *queue.Queue) error) e
 func child(t *testing.T, db database, role string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), childRole+"="+role, childDialect+"="+db.Dialect.String(), childFile+"="+sqliteFile(t, db),
+	cmd.Env = append(os.Environ(), childRole+"="+role, childDialect+"="+db.Dialect.String(),
+		childFile+"="+sqliteFile(t, db),
 		childPrefix+"="+db.Tables.Prefix)
 	cmd.Stderr = os.Stderr
 	return cmd

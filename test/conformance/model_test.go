@@ -67,7 +67,8 @@ type model struct {
 }
 
 func newModel(t *testing.T, rt *rapid.T, db database, clock string) *model {
-	m := &model{t: t, rt: rt, db: db, clock: clock, jobs: map[string]*modelJob{}, running: map[string]bool{}, release: make(chan struct{})}
+	m := &model{t: t, rt: rt, db: db, clock: clock, jobs: map[string]*modelJob{}, running: map[string]bool{},
+		release: make(chan struct{})}
 	for _, table := range []string{db.Tables.Prefix + "jobs", db.Tables.Prefix + "failed_jobs", clock} {
 		m.exec("DELETE FROM " + table)
 	}
@@ -90,7 +91,8 @@ func (m *model) play() {
 		"run":   m.run,
 		"crash": m.crash,
 		"wait": func(rt *rapid.T) {
-			m.now += rapid.SampledFrom([]int64{1, 1000, modelLease.Milliseconds(), modelLease.Milliseconds() + 1, 3_600_000}).Draw(rt, "ms")
+			m.now += rapid.SampledFrom([]int64{1, 1000, modelLease.Milliseconds(), modelLease.Milliseconds() + 1,
+				3_600_000}).Draw(rt, "ms")
 			m.exec(fmt.Sprintf("UPDATE %s SET ms = %d", m.clock, m.now))
 		},
 		"": m.check,
@@ -144,7 +146,8 @@ func (m *model) lapse(j *modelJob) {
 
 func (m *model) run(rt *rapid.T) {
 	n := rapid.IntRange(1, 5).Draw(rt, "jobs")
-	ends := rapid.SliceOfN(rapid.SampledFrom([]job.Kind{job.KindSuccess, job.KindRetry, job.KindFail, job.KindDefer}), n, n).Draw(rt, "ends")
+	ends := rapid.SliceOfN(rapid.SampledFrom([]job.Kind{job.KindSuccess, job.KindRetry, job.KindFail, job.KindDefer}),
+		n, n).Draw(rt, "ends")
 	var mu sync.Mutex
 	_, err := m.worker(2, func(name string) job.Result {
 		mu.Lock()
@@ -222,7 +225,8 @@ func (m *model) check(rt *rapid.T) {
 		m.lapse(j)
 		seen[name] = true
 		require.False(rt, j.ended, "%s is alive and must have ended", name)
-		require.Equal(rt, []int{j.attempts, j.crashes}, []int{info.Attempts, info.Crashes}, "attempts and crashes of %s", name)
+		require.Equal(rt, []int{j.attempts, j.crashes}, []int{info.Attempts, info.Crashes}, "attempts and crashes of %s",
+			name)
 	}
 	for f, err := range m.q.Failed(ctx, queue.Filter{}) {
 		require.NoError(rt, err)

@@ -61,7 +61,8 @@ func countsAreQuick(t *testing.T, db database) {
 		}
 		var took []time.Duration
 		// The best counts, and there is time for one: what else runs on the machine is not meant.
-		for end := time.Now().Add(20 * time.Second); len(took) < 9 || took[0] >= most && time.Now().Before(end); slices.Sort(took) {
+		for end := time.Now().Add(20 * time.Second); len(took) < 9 || took[0] >= most &&
+			time.Now().Before(end); slices.Sort(took) {
 			begin := time.Now()
 			c, err := q.Counts(t.Context(), name)
 			took = append(took, time.Since(begin))
@@ -103,7 +104,8 @@ func claimsAreQuick(t *testing.T, db database) {
 			took = append(took, end.Sub(begin))
 		}
 		slices.Sort(took)
-		t.Logf("a claim of %d, until the first handler runs: p50 %s, p99 %s", batch, took[len(took)/2], took[len(took)*99/100])
+		t.Logf("a claim of %d, until the first handler runs: p50 %s, p99 %s", batch, took[len(took)/2],
+			took[len(took)*99/100])
 	}
 }
 
@@ -154,7 +156,8 @@ func plansUseIndexes(t *testing.T, db database) {
 	analyze(t, db)
 	claims := 0
 	for _, s := range all {
-		if strings.HasPrefix(s.statement, "INSERT") || strings.Contains(s.statement, "GROUP BY error_class") { // it is about all
+		// it is about all
+		if strings.HasPrefix(s.statement, "INSERT") || strings.Contains(s.statement, "GROUP BY error_class") {
 			continue
 		}
 		plan := explain(t, db, s.statement, s.args)
@@ -197,7 +200,8 @@ func doEverything(t *testing.T, db database, q *queue.Queue) {
 		none(queue.NewWorker(q, reg, queue.Runner(&job.Runner{Logger: slog.New(slog.DiscardHandler)})).WorkUntilEmpty(ctx, 3))
 	}
 	renew(t, db, q)
-	run(t, db, fmt.Sprintf("UPDATE %sjobs SET reserved_token = 'gone.1', reserved_at = 1, lease_until = 1 WHERE queue = 'other'", db.Tables.Prefix))
+	run(t, db, fmt.Sprintf("UPDATE %sjobs SET reserved_token = 'gone.1', reserved_at = 1, lease_until = 1"+
+		" WHERE queue = 'other'", db.Tables.Prefix))
 	none(nothingWorker(t, q, nil, queue.Queues("nothing here")).ProcessOne(ctx))
 
 	for _, name := range []string{"", "default", "other"} {
@@ -235,10 +239,12 @@ func renew(t *testing.T, db database, q *queue.Queue) {
 		return job.Success()
 	}))
 	require.NoError(t, err)
-	w := queue.NewWorker(q, reg, queue.RenewEvery(10*time.Millisecond), queue.Runner(&job.Runner{Logger: slog.New(slog.DiscardHandler)}))
+	w := queue.NewWorker(q, reg, queue.RenewEvery(10*time.Millisecond),
+		queue.Runner(&job.Runner{Logger: slog.New(slog.DiscardHandler)}))
 	done := make(chan error, 1)
 	go func() { _, err := w.ProcessOne(t.Context()); done <- err }()
-	later := fmt.Sprintf("SELECT COUNT(*) FROM %sjobs WHERE lease_until > reserved_at + 30000", db.Tables.Prefix) // the default lease
+	// the default lease
+	later := fmt.Sprintf("SELECT COUNT(*) FROM %sjobs WHERE lease_until > reserved_at + 30000", db.Tables.Prefix)
 	require.Eventually(t, func() bool {
 		var n int
 		require.NoError(t, db.SQL.QueryRowContext(t.Context(), later).Scan(&n))
@@ -250,7 +256,8 @@ func renew(t *testing.T, db database, q *queue.Queue) {
 
 func explain(t *testing.T, db database, statement string, args []any) string {
 	t.Helper()
-	verb := map[sqlqueue.Dialect]string{sqlqueue.SQLite: "EXPLAIN QUERY PLAN ", sqlqueue.PostgreSQL: "EXPLAIN ", sqlqueue.MySQL: "EXPLAIN "}[db.Dialect]
+	verb := map[sqlqueue.Dialect]string{sqlqueue.SQLite: "EXPLAIN QUERY PLAN ", sqlqueue.PostgreSQL: "EXPLAIN ",
+		sqlqueue.MySQL: "EXPLAIN "}[db.Dialect]
 	rows, err := db.SQL.QueryContext(t.Context(), verb+statement, args...)
 	require.NoError(t, err, statement)
 	defer rows.Close()

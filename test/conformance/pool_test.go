@@ -120,7 +120,8 @@ func TestANeighboursHardLimitCostsNoAttempt(t *testing.T) {
 
 			at := place{t.TempDir()}
 			require.NoError(t, syscall.Mkfifo(at.gate(), 0o600))
-			w := queue.NewWorker(q, handlers, queue.Runner(&job.Runner{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}), queue.Poll(10*time.Millisecond))
+			w := queue.NewWorker(q, handlers, queue.Runner(&job.Runner{Logger: slog.New(slog.NewTextHandler(t.Output(),
+				nil))}), queue.Poll(10*time.Millisecond))
 			ctx, stop := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() { ended <- w.Work(ctx, 0) }()

@@ -43,7 +43,8 @@ func TestRetryOfAllIsChunkedAndResumable_Row57(t *testing.T) {
 			assert.Less(t, grown, 50<<10)
 			assert.Zero(t, count(t, db, "failed_jobs"))
 			var alive, low, high int
-			row := db.SQL.QueryRowContext(t.Context(), "SELECT COUNT(*), MIN(id), MAX(id) FROM "+db.Tables.Prefix+"jobs WHERE reserved_token IS NULL AND attempts = 0")
+			row := db.SQL.QueryRowContext(t.Context(), "SELECT COUNT(*), MIN(id), MAX(id) FROM "+db.Tables.Prefix+"jobs"+
+				" WHERE reserved_token IS NULL AND attempts = 0")
 			require.NoError(t, row.Scan(&alive, &low, &high))
 			assert.Equal(t, []int{n, 20_000_000_001, 20_000_000_000 + n}, []int{alive, low, high}, "each has its id again")
 		})

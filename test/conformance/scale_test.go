@@ -26,7 +26,8 @@ func series(d sqlqueue.Dialect, n int) string {
 	case sqlqueue.MySQL:
 		return fmt.Sprintf("(SELECT seq AS n FROM seq_1_to_%d) AS s", n)
 	}
-	return fmt.Sprintf("(WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < %d) SELECT n FROM c) AS s", n)
+	return fmt.Sprintf("(WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < %d) SELECT n"+
+		" FROM c) AS s", n)
 }
 
 func run(t testing.TB, db database, statement string) {

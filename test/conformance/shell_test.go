@@ -60,7 +60,8 @@ func TestTheClaimOfTheDocumentTakesAJob(t *testing.T) {
 			q := queueOver(t, db.SQL, db)
 			id, err := q.PushEnvelope(t.Context(), job.Envelope{JobType: "mail", Payload: []byte("{}"), MaxAttempts: 5})
 			require.NoError(t, err)
-			text := strings.NewReplacer("jobs", db.Tables.Prefix+"jobs", ":token", "'other.1'", ":now", strconv.FormatInt(time.Now().UnixMilli()+1000, 10)).Replace(statement)
+			text := strings.NewReplacer("jobs", db.Tables.Prefix+"jobs", ":token", "'other.1'", ":now",
+				strconv.FormatInt(time.Now().UnixMilli()+1000, 10)).Replace(statement)
 			if db.Dialect == sqlqueue.SQLite {
 				text = strings.Replace(text, "FOR UPDATE SKIP LOCKED", "", 1)
 			}

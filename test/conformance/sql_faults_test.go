@@ -126,7 +126,9 @@ var faultSQLCases = []sqlCase{
 	{"a row that has grown too large for the database ends all the same, and holds up no other", func(s *sqlFixture) {
 		full := func() *queue.Queue {
 			return s.broken(func(_ context.Context, statement string) error {
-				if strings.Contains(statement, "payload = ") || strings.HasPrefix(statement, "INSERT INTO "+s.table("failed_jobs")) && !strings.Contains(statement, "SELECT id, queue") {
+				if strings.Contains(statement, "payload = ") ||
+					strings.HasPrefix(statement, "INSERT INTO "+s.table("failed_jobs")) &&
+						!strings.Contains(statement, "SELECT id, queue") {
 					return tooLarge{}
 				}
 				return nil
@@ -137,13 +139,15 @@ var faultSQLCases = []sqlCase{
 		assert.Equal(s, 2, s.Drain(s.Worker(full(), handlers)))
 		letters := s.DeadLetters()
 		require.Len(s, letters, 1)
-		assert.Equal(s, []any{large, "plain", 2, "down"}, []any{letters[0].Row, letters[0].Type, letters[0].Attempts, letters[0].Error})
+		assert.Equal(s, []any{large, "plain", 2, "down"}, []any{letters[0].Row, letters[0].Type, letters[0].Attempts,
+			letters[0].Error})
 		require.NoError(s, s.Q.Retry(s.Context(), letters[0].ID))
 
 		for range 3 {
 			s.Push(fixture.Envelope("plain", "b"), queue.Tries(1))
 		}
-		s.must(fmt.Sprintf("UPDATE %s SET reserved_token = 'gone.1', reserved_at = %d, lease_until = %d, attempts = 1", s.table("jobs"), s.Now, s.Now))
+		s.must(fmt.Sprintf("UPDATE %s SET reserved_token = 'gone.1', reserved_at = %d, lease_until = %d, attempts = 1",
+			s.table("jobs"), s.Now, s.Now))
 		s.At(1)
 		s.Drain(s.Worker(full(), handlers, queue.Queues("elsewhere")))
 		assert.Equal(s, queue.Counts{Ready: 1}, s.Counts(""), "the first one has an attempt left")
@@ -164,7 +168,8 @@ var faultSQLCases = []sqlCase{
 						}
 						return nil
 					})
-					_, err := s.Worker(q, fixture.Always(end), queue.Lease(15*time.Millisecond), queue.Grace(15*time.Millisecond)).ProcessOne(s.Context())
+					_, err := s.Worker(q, fixture.Always(end), queue.Lease(15*time.Millisecond),
+						queue.Grace(15*time.Millisecond)).ProcessOne(s.Context())
 					live, dead := s.Counts("").Size(), int64(len(s.DeadLetters()))
 					if end.Kind() == job.KindSuccess {
 						assert.LessOrEqual(s, live+dead, int64(1))

@@ -20,7 +20,8 @@ var leaseSQLCases = []sqlCase{
 	{"after the first lapse at once, from the second on after the backoff from the lapse", func(s *sqlFixture) {
 		s.Push(fixture.Envelope("plain", "a"), queue.Backoff(60*time.Second))
 		lapse := func(lease string, crashes int) {
-			s.must(fmt.Sprintf("UPDATE %s SET reserved_token = 'x.1', reserved_at = 0, lease_until = %d, crashes = %d, attempts = 2",
+			s.must(fmt.Sprintf("UPDATE %s SET reserved_token = 'x.1', reserved_at = 0, lease_until = %d, crashes = %d, "+
+				"attempts = 2",
 				s.table("jobs"), s.Now, crashes))
 		}
 		s.At(100)
@@ -59,40 +60,43 @@ var leaseSQLCases = []sqlCase{
 		var requeued atomic.Int64
 		var all sync.WaitGroup
 		for range 4 {
-			w := s.Worker(s.Open(), nil, queue.Queues("elsewhere"), queue.Runner(&job.Runner{Logger: fixture.Quiet, OnEvent: func(ev job.Event) {
-				if ev.Kind == job.EventRequeued {
-					requeued.Add(1)
-				}
-			}}))
+			w := s.Worker(s.Open(), nil, queue.Queues("elsewhere"),
+				queue.Runner(&job.Runner{Logger: fixture.Quiet, OnEvent: func(ev job.Event) {
+					if ev.Kind == job.EventRequeued {
+						requeued.Add(1)
+					}
+				}}))
 			all.Go(func() { s.Drain(w) })
 		}
 		all.Wait()
 		assert.EqualValues(s, jobs, requeued.Load())
-		assert.EqualValues(s, jobs, s.int("SELECT COUNT(*) FROM "+s.table("jobs")+" WHERE crashes = 1 AND attempts = 1 AND reserved_token IS NULL"))
+		assert.EqualValues(s, jobs, s.int("SELECT COUNT(*) FROM "+s.table("jobs")+" WHERE crashes = 1 AND attempts = 1"+
+			" AND reserved_token IS NULL"))
 	}},
-	{"a sweep clears all that lapsed in one pass, foreign types untouched, a bounded number at a time_Row3_Row5", func(s *sqlFixture) {
-		const jobs, atOnce = 5000, 100
-		s.lapsedRows(jobs, "plain", "foreign", "nobody")
-		before := s.payloads()
-		var inTx, most int
-		q := s.broken(func(_ context.Context, statement string) error {
-			switch {
-			case statement == "BEGIN":
-				inTx = 0
-			case strings.HasPrefix(statement, "UPDATE "+s.table("jobs")):
-				inTx++
-				most = max(most, inTx)
-			}
-			return nil
-		})
-		r := fixture.NewRecord()
-		s.Drain(s.Worker(q, []job.Handler{r.Handler()}, queue.Queues("elsewhere"), queue.QueryTimeout(time.Minute)))
-		assert.Equal(s, queue.Counts{Ready: jobs}, s.Counts(""))
-		assert.Empty(s, s.DeadLetters())
-		assert.Equal(s, before, s.payloads(), "jobs and the numbers of their attempts")
-		assert.LessOrEqual(s, most, atOnce)
-		assert.Positive(s, most)
-	}},
+	{"a sweep clears all that lapsed in one pass, foreign types untouched, a bounded number at a time_Row3_Row5",
+		func(s *sqlFixture) {
+			const jobs, atOnce = 5000, 100
+			s.lapsedRows(jobs, "plain", "foreign", "nobody")
+			before := s.payloads()
+			var inTx, most int
+			q := s.broken(func(_ context.Context, statement string) error {
+				switch {
+				case statement == "BEGIN":
+					inTx = 0
+				case strings.HasPrefix(statement, "UPDATE "+s.table("jobs")):
+					inTx++
+					most = max(most, inTx)
+				}
+				return nil
+			})
+			r := fixture.NewRecord()
+			s.Drain(s.Worker(q, []job.Handler{r.Handler()}, queue.Queues("elsewhere"), queue.QueryTimeout(time.Minute)))
+			assert.Equal(s, queue.Counts{Ready: jobs}, s.Counts(""))
+			assert.Empty(s, s.DeadLetters())
+			assert.Equal(s, before, s.payloads(), "jobs and the numbers of their attempts")
+			assert.LessOrEqual(s, most, atOnce)
+			assert.Positive(s, most)
+		}},
 }
 
 // lapsedRows are n jobs of some types whose leases lapsed, over seven queues.
@@ -108,7 +112,8 @@ func (s *sqlFixture) lapsedRows(n int, jobTypes ...string) {
 		_, err := s.Q.PushMany(s.Context(), js, queue.On(fmt.Sprintf("q%d", i)))
 		require.NoError(s, err)
 	}
-	s.must(fmt.Sprintf("UPDATE %s SET reserved_token = 'gone.1', reserved_at = %d, lease_until = %d, attempts = 1", s.table("jobs"), s.Now, s.Now))
+	s.must(fmt.Sprintf("UPDATE %s SET reserved_token = 'gone.1', reserved_at = %d, lease_until = %d, attempts = 1",
+		s.table("jobs"), s.Now, s.Now))
 	s.At(1)
 }
 

@@ -59,7 +59,8 @@ var notifySQLCases = []sqlCase{
 		assert.Equal(s, "committed late", fixture.Receive(s.Fixture, told, "the announcement"))
 
 		unique := func(key string) string {
-			id, err := q.PushEnvelope(s.Context(), fixture.Envelope("plain", "a"), queue.On("unique"), queue.Unique(key, queue.TakenExisting))
+			id, err := q.PushEnvelope(s.Context(), fixture.Envelope("plain", "a"), queue.On("unique"),
+				queue.Unique(key, queue.TakenExisting))
 			require.NoError(s, err)
 			return id
 		}

@@ -17,7 +17,8 @@ import (
 
 var pushSQLCases = []sqlCase{
 	{"one INSERT of queue and payload pushes a job", func(s *sqlFixture) {
-		s.must("INSERT INTO " + s.table("jobs") + " (queue, payload) VALUES ('default', '{\"jobType\":\"plain\",\"payload\":{\"name\":\"sql\"}}')")
+		s.must("INSERT INTO " + s.table("jobs") + " (queue, payload)" +
+			" VALUES ('default', '{\"jobType\":\"plain\",\"payload\":{\"name\":\"sql\"}}')")
 		got := make(chan job.Envelope, 1)
 		w := s.Worker(s.OpenLive(), []job.Handler{job.Func("plain", func(ctx context.Context, e job.Envelope) job.Result {
 			got <- e
@@ -64,7 +65,8 @@ var pushSQLCases = []sqlCase{
 	{"a rollback leaves nothing, the unique key too_Row35", func(s *sqlFixture) {
 		tx, err := s.db.SQL.BeginTx(s.Context(), nil)
 		require.NoError(s, err)
-		_, err = s.Q.PushEnvelope(s.Context(), fixture.Envelope("plain", "A"), queue.Unique("k", queue.TakenReject), sqlqueue.In(tx))
+		_, err = s.Q.PushEnvelope(s.Context(), fixture.Envelope("plain", "A"), queue.Unique("k", queue.TakenReject),
+			sqlqueue.In(tx))
 		require.NoError(s, err)
 		require.NoError(s, tx.Rollback())
 		s.MustBeEmpty()

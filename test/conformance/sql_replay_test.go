@@ -61,20 +61,21 @@ var replaySQLCases = []sqlCase{
 			s.stay(ids...)
 		}
 	}},
-	{"letters that are too large for a server together go back, and one that is too large alone stays", func(s *sqlFixture) {
-		if s.db.Dialect != sqlqueue.MySQL {
-			s.Skip("this database takes more at once than a test should need")
-		}
-		ids := s.Dead("a", "b", "c", "d", "e")
-		most := s.int("SELECT @@max_allowed_packet")
-		for i, size := range map[int]int64{1: most * 6 / 10, 2: most - 100, 3: most * 6 / 10} {
-			s.must("UPDATE "+s.table("failed_jobs")+" SET payload = REPEAT('x', ?) WHERE id = ?", size, ids[i])
-		}
-		n, err := s.Q.RetryAll(s.Context(), queue.Filter{})
-		assert.Equal(s, 4, n)
-		assert.ErrorContains(s, err, "max_allowed_packet")
-		s.stay(ids[2])
-	}},
+	{"letters that are too large for a server together go back, and one that is too large alone stays",
+		func(s *sqlFixture) {
+			if s.db.Dialect != sqlqueue.MySQL {
+				s.Skip("this database takes more at once than a test should need")
+			}
+			ids := s.Dead("a", "b", "c", "d", "e")
+			most := s.int("SELECT @@max_allowed_packet")
+			for i, size := range map[int]int64{1: most * 6 / 10, 2: most - 100, 3: most * 6 / 10} {
+				s.must("UPDATE "+s.table("failed_jobs")+" SET payload = REPEAT('x', ?) WHERE id = ?", size, ids[i])
+			}
+			n, err := s.Q.RetryAll(s.Context(), queue.Filter{})
+			assert.Equal(s, 4, n)
+			assert.ErrorContains(s, err, "max_allowed_packet")
+			s.stay(ids[2])
+		}},
 }
 
 // bad is the name of jobs that a database of refusing does not take back.

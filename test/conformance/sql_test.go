@@ -69,7 +69,8 @@ func runSuite(t *testing.T, db database) {
 		cases []sqlCase
 	}{
 		{"SQL push", pushSQLCases}, {"SQL unique", uniqueSQLCases}, {"SQL work", workSQLCases}, {"SQL lease", leaseSQLCases},
-		{"SQL replay", replaySQLCases}, {"faults", faultSQLCases}, {"outage", outageSQLCases}, {"announcements", notifySQLCases},
+		{"SQL replay", replaySQLCases}, {"faults", faultSQLCases}, {"outage", outageSQLCases}, {"announcements",
+			notifySQLCases},
 	} {
 		t.Run(g.name, func(t *testing.T) {
 			for _, c := range g.cases {
@@ -104,7 +105,8 @@ func harnessOf(db database, clock clockTable) queuetest.Harness {
 			}
 		},
 		Insert: func(t testing.TB, queue string, payload []byte) {
-			statement := fmt.Sprintf("INSERT INTO %sjobs (queue, payload, available_at) SELECT %s, %s, ms FROM %s", db.Tables.Prefix,
+			statement := fmt.Sprintf("INSERT INTO %sjobs (queue, payload, available_at) SELECT %s, %s, ms FROM %s",
+				db.Tables.Prefix,
 				db.placeholder(1, "text"), db.placeholder(2, "text"), clock.name)
 			_, err := db.SQL.Exec(statement, queue, string(payload))
 			require.NoError(t, err)

@@ -17,7 +17,8 @@ var uniqueSQLCases = []sqlCase{
 		tx, err := s.db.SQL.BeginTx(s.Context(), &sql.TxOptions{})
 		require.NoError(s, err)
 		defer tx.Rollback()
-		_, err = s.Q.PushEnvelope(s.Context(), fixture.Envelope("plain", "b"), queue.Unique("k", queue.TakenReject), sqlqueue.In(tx))
+		_, err = s.Q.PushEnvelope(s.Context(), fixture.Envelope("plain", "b"), queue.Unique("k", queue.TakenReject),
+			sqlqueue.In(tx))
 		var taken *queue.DuplicateError
 		require.ErrorAs(s, err, &taken)
 		_, err = s.Q.PushEnvelope(s.Context(), fixture.Envelope("plain", "c"), sqlqueue.In(tx))

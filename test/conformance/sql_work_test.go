@@ -32,7 +32,8 @@ var workSQLCases = []sqlCase{
 			assert.NoError(s, e.Bind(&arg))
 			if ran = append(ran, arg.Name); arg.Name == "b" { // as one that was pushed long ago in a transaction
 				s.Insert(`{"jobType":"plain","payload":{"name":"late"}}`)
-				s.must(fmt.Sprintf("UPDATE %s SET available_at = %d WHERE reserved_token IS NULL AND payload LIKE '%%late%%'", s.table("jobs"), s.Now-1000))
+				s.must(fmt.Sprintf("UPDATE %s SET available_at = %d WHERE reserved_token IS NULL AND payload LIKE '%%late%%'",
+					s.table("jobs"), s.Now-1000))
 			}
 			return job.Success()
 		}), queue.Concurrency(1))

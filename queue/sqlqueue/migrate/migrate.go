@@ -56,13 +56,16 @@ func Pending(ctx context.Context, db *sql.DB, d sqlqueue.Dialect, t sqlqueue.Tab
 
 func provider(db *sql.DB, d sqlqueue.Dialect, t sqlqueue.Tables) (*goose.Provider, error) {
 	dialects := map[sqlqueue.Dialect]database.Dialect{
-		sqlqueue.SQLite: database.DialectSQLite3, sqlqueue.PostgreSQL: database.DialectPostgres, sqlqueue.MySQL: database.DialectMySQL,
+		sqlqueue.SQLite:     database.DialectSQLite3,
+		sqlqueue.PostgreSQL: database.DialectPostgres,
+		sqlqueue.MySQL:      database.DialectMySQL,
 	}
 	store, err := database.NewStore(dialects[d], t.Migrated())
 	if err != nil {
 		return nil, fmt.Errorf("migrate: %w", err)
 	}
-	p, err := goose.NewProvider("", db, sqlqueue.Migrations(d, t), goose.WithStore(store), goose.WithDisableGlobalRegistry(true))
+	p, err := goose.NewProvider("", db, sqlqueue.Migrations(d, t), goose.WithStore(store),
+		goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return nil, fmt.Errorf("migrate: %w", err)
 	}

@@ -17,7 +17,9 @@ import (
 
 // A DB is an open file. Several processes may have one file open.
 type DB struct {
-	Write *sql.DB // one connection: while a transaction is open, only that transaction writes. It begins with BEGIN IMMEDIATE
+	// Write has one connection, so while a transaction is open, only that transaction writes. It
+	// begins with BEGIN IMMEDIATE.
+	Write *sql.DB
 	Read  *sql.DB // cannot write
 }
 
@@ -26,8 +28,10 @@ type Durability string
 
 // What a commit survives.
 const (
-	DurabilityNormal Durability = "NORMAL" // a crash of the process; a power failure may undo the last commits. The default
-	DurabilityFull   Durability = "FULL"   // a power failure too; each commit waits for the disk
+	// DurabilityNormal, the default, survives a crash of the process. A power failure may undo the
+	// last commits.
+	DurabilityNormal Durability = "NORMAL"
+	DurabilityFull   Durability = "FULL" // a power failure too; each commit waits for the disk
 )
 
 // Open opens the file at path, or makes it in a folder that exists, and checks that it can be
