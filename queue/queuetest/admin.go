@@ -160,8 +160,8 @@ var controls = []behaviour{
 		s.MustBeEmpty()
 		assert.Empty(s, s.DeadLetters())
 		fixture.Receive(s, events, "started")
-		told := fixture.Receive(s, events, "the end")
-		assert.Equal(s, []any{job.EventDiscarded, queue.ErrCancelled}, []any{told.Kind, told.Err})
+		end := fixture.Receive(s, events, "the end")
+		assert.Equal(s, []any{job.EventDiscarded, queue.ErrCancelled}, []any{end.Kind, end.Err})
 		assert.Empty(s, events)
 	}},
 	{"a cancelled job is no lost one, whatever its worker looks at first_Row26", func(s *fixture.Fixture) {

@@ -1,6 +1,6 @@
-// Package queuetest is what package queue promises, as tests that run over any store. A store's own
-// tests call [Run]; what a store's Capabilities or optional interfaces leave out is skipped, and
-// refused as it should be.
+// Package queuetest tests what package queue promises, over any store. The tests of a store call
+// [Run]. Tests that need an ability which the store lacks are skipped; that the store refuses it is
+// tested.
 package queuetest
 
 import (

@@ -79,12 +79,12 @@ var vectors = []behaviour{
 			s.Run(c.Name, func(t *testing.T) {
 				s := s.Sub(t)
 				if len(c.Steps) > 0 {
-					playTimeline(s, c)
+					runTimeline(s, c)
 					return
 				}
-				told := timelineTold[c.Name]
-				require.NotNil(s, told, "the suite has no test for this case")
-				told(s)
+				test := timelineCases[c.Name]
+				require.NotNil(s, test, "the suite has no test for this case")
+				test(s)
 			})
 		}
 	}},
@@ -124,13 +124,13 @@ var vectors = []behaviour{
 			})
 		}
 	}},
-	{"commands", func(s *fixture.Fixture) { playCommands(s) }},
-	{"sync driver", func(s *fixture.Fixture) { playSync(s) }},
-	{"worker rules", func(s *fixture.Fixture) { playWorkerRules(s) }},
+	{"commands", func(s *fixture.Fixture) { runCommands(s) }},
+	{"sync driver", func(s *fixture.Fixture) { runSync(s) }},
+	{"worker rules", func(s *fixture.Fixture) { runWorkerRules(s) }},
 }
 
-// playTimeline lets puppets act out the steps of a case.
-func playTimeline(s *fixture.Fixture, c timelineCase) {
+// runTimeline runs the steps of a case, each worker step by step.
+func runTimeline(s *fixture.Fixture, c timelineCase) {
 	sc := fixture.NewScript(s, &fixture.Script{Do: fixture.Held})
 	if c.Job != nil {
 		sc.Times = c.Job.Tries
@@ -142,47 +142,18 @@ func playTimeline(s *fixture.Fixture, c timelineCase) {
 	if strings.Contains(c.Requires, "renews") {
 		opts = append(opts, queue.RenewEvery(5*time.Millisecond))
 	}
-	puppets := map[string]*fixture.Stepped{}
+	workers := map[string]*fixture.Stepped{}
 	for _, step := range c.Steps {
 		if len(opts) > 0 {
 			renewUpTo(s, step.T)
 		}
 		s.At(step.T)
-		p := puppets[step.Worker]
+		p := workers[step.Worker]
 		if p == nil {
 			p = s.Stepped(opts...)
-			puppets[step.Worker] = p
+			workers[step.Worker] = p
 		}
-		switch step.Op {
-		case "push":
-			_, err := s.Q.Push(s.Context(), sc.Job(step.Job), queue.Delay(time.Duration(step.Delay*float64(time.Second))))
-			require.NoError(s, err)
-		case "claim":
-			want, _ := step.Expect.(string)
-			require.Equal(s, want, p.Claim(), "claim of %s at %v s", step.Worker, step.T)
-		case "claim_parallel":
-			claimTogether(s, step.Workers, step.Winners)
-		case "ok":
-			p.End(nil)
-			if step.Expect == "lease_lost" {
-				assert.Equal(s, job.ReasonLeaseLost, p.Event(job.EventUnsettled).Reason)
-			}
-		case "err":
-			err := errors.New("boom")
-			if step.Error != "" {
-				class, text, _ := strings.Cut(step.Error, ": ")
-				err = fixture.Classed(class, text)
-			}
-			p.End(err)
-		case "crash", "pause":
-			if step.Op == "crash" {
-				p.Leave()
-			}
-		case "size":
-			assert.EqualValues(s, step.Expect, s.Counts("").Size(), "size at %v s", step.T)
-		default:
-			require.Fail(s, "unknown step "+step.Op)
-		}
+		runStep(s, sc, p, step)
 	}
 	if c.ExpectRuns != nil {
 		assert.Len(s, sc.Ran(), *c.ExpectRuns)
@@ -197,8 +168,43 @@ func playTimeline(s *fixture.Fixture, c timelineCase) {
 	if c.Expect != nil {
 		checkEnd(s, sc, c.Expect)
 	}
-	for _, p := range puppets {
+	for _, p := range workers {
 		p.Leave()
+	}
+}
+
+// runStep is one step of the worker p.
+func runStep(s *fixture.Fixture, sc *fixture.Script, p *fixture.Stepped, step timelineStep) {
+	s.Helper()
+	switch step.Op {
+	case "push":
+		_, err := s.Q.Push(s.Context(), sc.Job(step.Job), queue.Delay(time.Duration(step.Delay*float64(time.Second))))
+		require.NoError(s, err)
+	case "claim":
+		want, _ := step.Expect.(string)
+		require.Equal(s, want, p.Claim(), "claim of %s at %v s", step.Worker, step.T)
+	case "claim_parallel":
+		claimTogether(s, step.Workers, step.Winners)
+	case "ok":
+		p.End(nil)
+		if step.Expect == "lease_lost" {
+			assert.Equal(s, job.ReasonLeaseLost, p.Event(job.EventUnsettled).Reason)
+		}
+	case "err":
+		err := errors.New("boom")
+		if step.Error != "" {
+			class, text, _ := strings.Cut(step.Error, ": ")
+			err = fixture.Classed(class, text)
+		}
+		p.End(err)
+	case "crash", "pause":
+		if step.Op == "crash" {
+			p.Leave()
+		}
+	case "size":
+		assert.EqualValues(s, step.Expect, s.Counts("").Size(), "size at %v s", step.T)
+	default:
+		require.Fail(s, "unknown step "+step.Op)
 	}
 }
 
@@ -243,7 +249,7 @@ func renewUpTo(s *fixture.Fixture, second float64) {
 	}
 }
 
-// claimTogether lets many workers look at once.
+// claimTogether makes many workers look at once.
 func claimTogether(s *fixture.Fixture, workers, winners int) {
 	type look struct {
 		p     *fixture.Stepped

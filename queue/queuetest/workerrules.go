@@ -16,7 +16,7 @@ import (
 	"github.com/taskd-go/task/queue"
 )
 
-// noOperation names the parts of queuety_worker.json for which this package has no operation.
+// noOperation names the parts of queuety_worker.json for which a queue has no operation.
 var noOperation = map[string]string{
 	"settings": "the defaults of another system; ours stand at the options of NewWorker",
 	"pool": "a worker has no processes of its own to add, remove and restart: those are package task's, " +
@@ -45,15 +45,15 @@ type workerVectors struct {
 	Sync     struct{ Cases []struct{ Name string } } `json:"sync_dispatch"`
 }
 
-// playWorkerRules is what the vectors say about a worker around the pipeline, but for noOperation.
-func playWorkerRules(s *fixture.Fixture) {
+// runWorkerRules checks what the vectors say about a worker around the pipeline, except noOperation.
+func runWorkerRules(s *fixture.Fixture) {
 	for part := range vector[map[string]json.RawMessage](s, "queuety_worker") {
 		if !slices.Contains(played, part) {
 			require.NotEmpty(s, noOperation[part], "the suite has no test for the part %s", part)
 		}
 	}
 	v := vector[workerVectors](s, "queuety_worker")
-	playWaits(s, v)
+	runWaits(s, v)
 	s.Run("priorities", func(t *testing.T) {
 		s := s.Sub(t)
 		levels := v.ClaimOrder.Priorities
@@ -66,37 +66,37 @@ func playWorkerRules(s *fixture.Fixture) {
 		assert.Equal(s, []string{"urgent", "high", "normal", "low"}, r.Take())
 	})
 	for _, raw := range v.ClaimOrder.Cases {
-		playClaimOrder(s, raw, v.ClaimOrder.Priorities)
+		runClaimOrder(s, raw, v.ClaimOrder.Priorities)
 	}
 	for _, c := range v.Attempts.Cases {
 		s.Run(c.Event, func(t *testing.T) {
-			require.NotNil(t, attemptsTold[c.Event], "the suite has no test for this case")
-			attemptsTold[c.Event](s.Sub(t))
+			require.NotNil(t, attemptCases[c.Event], "the suite has no test for this case")
+			attemptCases[c.Event](s.Sub(t))
 		})
 	}
 	for _, c := range v.Unique.Cases {
 		s.Run(c.Name, func(t *testing.T) {
 			s := s.Sub(t)
-			require.NotNil(s, uniqueTold[c.Name], "the suite has no test for this case")
+			require.NotNil(s, dispatchCases[c.Name], "the suite has no test for this case")
 			push := func(jobType, key string) string {
 				return s.Push(fixture.Envelope(jobType, "a"), queue.Unique(key, queue.TakenExisting))
 			}
-			uniqueTold[c.Name](s, push("plain", "k"), push)
+			dispatchCases[c.Name](s, push("plain", "k"), push)
 		})
 	}
 	for _, c := range v.Sync.Cases {
 		s.Run("sync "+c.Name, func(t *testing.T) {
-			require.NotNil(t, syncTold[c.Name], "the suite has no test for this case")
+			require.NotNil(t, syncCases[c.Name], "the suite has no test for this case")
 			reg, err := job.NewRegistry(fixture.ScriptedHandlers...)
 			require.NoError(t, err)
-			syncTold[c.Name](s.Sub(t), queue.NewSync(reg, queue.Logger(fixture.Quiet)))
+			syncCases[c.Name](s.Sub(t), queue.NewSync(reg, queue.Logger(fixture.Quiet)))
 		})
 	}
 }
 
-// playWaits is the strategies of waiting, written as the Backoff method of a job that fails and
+// runWaits is the strategies of waiting, written as the Backoff method of a job that fails and
 // fails.
-func playWaits(s *fixture.Fixture, v workerVectors) {
+func runWaits(s *fixture.Fixture, v workerVectors) {
 	exponential := job.RetryPolicy{MaxAttempts: job.Unlimited, BaseDelay: time.Minute, MaxDelay: time.Hour, Multiplier: 2}
 	waits := map[string]func(n int) time.Duration{
 		"fixed":       func(int) time.Duration { return time.Minute },
@@ -140,7 +140,7 @@ func playWaits(s *fixture.Fixture, v workerVectors) {
 	}
 }
 
-var attemptsTold = map[string]func(s *fixture.Fixture){
+var attemptCases = map[string]func(s *fixture.Fixture){
 	"claim": func(s *fixture.Fixture) {
 		sc := fixture.NewScript(s, &fixture.Script{Do: fixture.Held})
 		id := s.PushJob(sc.Job("A"))
@@ -251,7 +251,7 @@ var attemptsTold = map[string]func(s *fixture.Fixture){
 	},
 }
 
-var uniqueTold = map[string]func(s *fixture.Fixture, first string, push func(jobType, key string) string){
+var dispatchCases = map[string]func(s *fixture.Fixture, first string, push func(jobType, key string) string){
 	"same_handler_and_payload_pending": func(s *fixture.Fixture, first string, push func(jobType, key string) string) {
 		assert.Equal(s, first, push("plain", "k"))
 	},
@@ -288,7 +288,7 @@ var uniqueTold = map[string]func(s *fixture.Fixture, first string, push func(job
 	},
 }
 
-var syncTold = map[string]func(s *fixture.Fixture, q *queue.Queue){
+var syncCases = map[string]func(s *fixture.Fixture, q *queue.Queue){
 	"runs_at_once": func(s *fixture.Fixture, q *queue.Queue) {
 		sc := fixture.NewScript(s, &fixture.Script{})
 		_, err := q.Push(s.Context(), sc.Job("A"))

@@ -192,7 +192,7 @@ func TestTwoClaimsHaveOneOwner(t *testing.T) {
 					assert.Equal(t, !commit, <-second)
 					return
 				}
-				assert.False(t, look(), "it is locked, and nobody waits")
+				assert.False(t, look(), "it is locked, and no worker waits for it")
 				require.NoError(t, end())
 				if db.Dialect != sqlqueue.MySQL { // where the statement only locks, and another one writes
 					assert.Equal(t, !commit, look())

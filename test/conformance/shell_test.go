@@ -54,7 +54,7 @@ func TestTheClaimOfTheDocumentTakesAJob(t *testing.T) {
 	require.True(t, found)
 	statement, _, found := strings.Cut("UPDATE jobs\n"+rest, ";")
 	require.True(t, found)
-	for _, d := range databases[:2] { // MySQL's way is told in words
+	for _, d := range databases[:2] { // the document describes MySQL's way in words
 		t.Run(d.name, func(t *testing.T) {
 			db := d.open(t)
 			q := queueOver(t, db.SQL, db)

@@ -32,7 +32,7 @@ func advance(t testing.TB, db database, by time.Duration) {
 	run(t, db, fmt.Sprintf("UPDATE %squeue_locks SET ends = ends - %d", db.Tables.Prefix, by.Milliseconds()))
 }
 
-// A counting lock drifts after holders died in every possible way, and workers stay idle for ever.
+// A counting lock drifts after holders died in every possible way, and workers stay idle.
 // Here the places are rows with an owner and an end: once the leases have ended, all are there.
 func TestPlacesDoNotDrift_Row41(t *testing.T) {
 	for _, d := range databases {

@@ -45,7 +45,7 @@ func TestSQLiteWakerSeesOthersWrite(t *testing.T) {
 		}
 	}
 	wake() // for what was there before
-	assert.Empty(t, wakes, "nobody has written")
+	assert.Empty(t, wakes, "nothing was written")
 	_, err = queue.New(store).Push(t.Context(), nothing{})
 	require.NoError(t, err)
 	wake()

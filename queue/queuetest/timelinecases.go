@@ -19,8 +19,8 @@ import (
 // timelineElsewhere are cases that need a look into the store: its own tests have them.
 var timelineElsewhere = map[string]bool{"dead_record_is_atomic": true}
 
-// timelineTold are the cases that the vectors tell in words.
-var timelineTold = map[string]func(s *fixture.Fixture){
+// timelineCases are the cases that the vectors describe in words.
+var timelineCases = map[string]func(s *fixture.Fixture){
 	"hook_after_record": func(s *fixture.Fixture) {
 		seen := make(chan int, 1)
 		sc := fixture.NewScript(s, &fixture.Script{Times: 1, Do: fixture.Fails,
@@ -145,8 +145,8 @@ var timelineTold = map[string]func(s *fixture.Fixture){
 	},
 }
 
-// playCommands is what the commands of the queue's document mean.
-func playCommands(s *fixture.Fixture) {
+// runCommands checks what the commands of the queue's document mean.
+func runCommands(s *fixture.Fixture) {
 	v := vector[struct {
 		Cases []struct {
 			Command, Method string
@@ -161,7 +161,7 @@ func playCommands(s *fixture.Fixture) {
 	for _, c := range v.Cases {
 		max, ok := limits[c.Method]
 		if !ok {
-			continue // told by other tests of this suite: work for ever, size, clear, failed, retry, restart
+			continue // in other tests of this suite: work without end, size, clear, failed, retry, restart
 		}
 		s.Run(c.Command, func(t *testing.T) {
 			s := s.Sub(t)

@@ -16,10 +16,10 @@ import (
 	"github.com/taskd-go/task/queue"
 )
 
-// playSync is the sync driver, which needs no database.
-func playSync(s *fixture.Fixture) {
+// runSync checks the sync driver, which needs no store.
+func runSync(s *fixture.Fixture) {
 	v := vector[struct{ Cases []struct{ Name string } }](s, "sync_driver")
-	told := map[string]func(s *fixture.Fixture, q *queue.Queue){
+	cases := map[string]func(s *fixture.Fixture, q *queue.Queue){
 		"runs_before_push_returns": func(s *fixture.Fixture, q *queue.Queue) {
 			sc := fixture.NewScript(s, &fixture.Script{})
 			_, err := q.Push(s.Context(), sc.Job("A"))
@@ -65,15 +65,15 @@ func playSync(s *fixture.Fixture) {
 	}
 	for _, c := range v.Cases {
 		s.Run(c.Name, func(t *testing.T) {
-			require.NotNil(t, told[c.Name], "the suite has no test for this case")
+			require.NotNil(t, cases[c.Name], "the suite has no test for this case")
 			reg, err := job.NewRegistry(fixture.ScriptedHandlers...)
 			require.NoError(t, err)
-			told[c.Name](s.Sub(t), queue.NewSync(reg, queue.Logger(fixture.Quiet)))
+			cases[c.Name](s.Sub(t), queue.NewSync(reg, queue.Logger(fixture.Quiet)))
 		})
 	}
 }
 
-func playClaimOrder(s *fixture.Fixture, raw json.RawMessage, levels map[string]int) {
+func runClaimOrder(s *fixture.Fixture, raw json.RawMessage, levels map[string]int) {
 	var c struct {
 		Push         [][2]any
 		First        any   `json:"expect_first"`
