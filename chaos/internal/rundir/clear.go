@@ -15,9 +15,9 @@ import (
 // clearLimit is how long the processes of a folder may take to end after SIGKILL.
 const clearLimit = 10 * time.Second
 
-// clear kills all processes that work in dir, waits for their end, and removes dir. A process may
-// start another before it dies, so clear looks again until none is left.
-func clear(dir string) error {
+// clearDir kills all processes that work in dir, waits for their end, and removes dir. A process may
+// start another before it dies, so clearDir looks again until none is left.
+func clearDir(dir string) error {
 	for end := time.Now().Add(clearLimit); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		pids := Processes(dir)
 		if len(pids) == 0 {

@@ -50,7 +50,7 @@ func New() (*Dir, error) {
 		return nil, fmt.Errorf("the folder of this run: %w", err)
 	}
 	if err := d.startGuard(); err != nil {
-		return nil, errors.Join(fmt.Errorf("the guard of %s: %w", d.Path, err), clear(d.Path), d.lock.Close())
+		return nil, errors.Join(fmt.Errorf("the guard of %s: %w", d.Path, err), clearDir(d.Path), d.lock.Close())
 	}
 	return d, nil
 }
@@ -132,7 +132,7 @@ func NewGuardCommand() *cobra.Command {
 			if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 				return err
 			}
-			return clear(args[0])
+			return clearDir(args[0])
 		},
 	}
 }
@@ -149,7 +149,7 @@ func sweep(parent string) {
 			continue
 		}
 		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-			_ = clear(path) // what remains is left for the next sweep
+			_ = clearDir(path) // what remains is left for the next sweep
 		}
 		f.Close()
 	}
