@@ -11,8 +11,8 @@ import (
 )
 
 // A Server runs functions when it shuts down. *http.Server is one. Another Server may have a method
-// Idle() <-chan struct{}, whose channel closes when the requests that were in flight at the shutdown
-// have ended.
+// Idle() <-chan struct{}, whose channel closes when the requests that were in flight at the
+// shutdown have ended.
 type Server interface {
 	RegisterOnShutdown(f func())
 }
@@ -22,9 +22,9 @@ type Server interface {
 // DrainTimeout. Call AttachToServer once, before s serves. Like Start, it runs the worker and does
 // not return in a program that was re-executed as one.
 //
-// For an *http.Server the pool wraps ConnState: set your own before the call. The pool does not wait
-// for hijacked connections, and Server.Close does not shut it down. http.Server.Shutdown does not
-// wait for the pool: call Task.Shutdown after it.
+// For an *http.Server the pool wraps ConnState: set your own before the call. The pool does not
+// wait for hijacked connections, and Server.Close does not shut it down. http.Server.Shutdown does
+// not wait for the pool: call Task.Shutdown after it.
 func (t *Task) AttachToServer(s Server) error {
 	t.mu.Lock()
 	again := t.attached

@@ -23,9 +23,9 @@ const (
 	MaxSocketPath = 100                    // bytes; sun_path holds 104 on macOS and 108 on Linux
 )
 
-// A Config describes a pool. For a zero field New takes the default. New refuses a value that breaks
-// a rule with a *ConfigError. In a worker only the functions, Tasks and ServerName count; the numbers
-// and TempDir are those of the parent.
+// A Config describes a pool. For a zero field New takes the default. New refuses a value that
+// breaks a rule with a *ConfigError. In a worker only the functions, Tasks and ServerName count;
+// the numbers and TempDir are those of the parent.
 type Config struct {
 	// WorkerNum is the number of worker processes, 1 … 512. The default is 3.
 	WorkerNum int
@@ -70,8 +70,8 @@ type Config struct {
 	// tenth longer. 0, the default: never.
 	MaxWorkerAge time.Duration
 	// MaxWorkerMemory replaces a worker whose resident size is over so many bytes, and at random up
-	// to a tenth more; the worker compares it each second while tasks run. A limit below the size of
-	// an idle worker fails the start. 0, the default: never.
+	// to a tenth more; the worker compares it each second while tasks run. A limit below the size
+	// of an idle worker fails the start. 0, the default: never.
 	MaxWorkerMemory int64
 	// MaxReplacing bounds how many workers are in a planned replacement at once, 1 … 512. The
 	// default is 1.
@@ -80,11 +80,11 @@ type Config struct {
 	// StartTimeout bounds the time from the start of a worker process to its readiness; a slower
 	// worker is killed. The default is 10 s.
 	StartTimeout time.Duration
-	// DrainTimeout bounds how long running tasks go on in a worker that drains. Their contexts end a
-	// second before. Negative: no bound. The default is 30 s.
+	// DrainTimeout bounds how long running tasks go on in a worker that drains. Their contexts end
+	// a second before. Negative: no bound. The default is 30 s.
 	DrainTimeout time.Duration
-	// FrameTimeout bounds how long the rest of a frame may take once its first byte has arrived. The
-	// default is 1 s.
+	// FrameTimeout bounds how long the rest of a frame may take once its first byte has arrived.
+	// The default is 1 s.
 	FrameTimeout time.Duration
 	// DrainGrace bounds how long a worker that drains waits for the last frame of a client, on
 	// systems without an exact way to find out that there is none. The default is 1 s.
@@ -95,12 +95,14 @@ type Config struct {
 	Env []string
 
 	// Logger gets the library's records and the workers' output, line by line, with the attributes
-	// worker and pid; it cuts lines at 64 KiB. The default is nil: the records go to slog.Default(),
-	// and the workers' output goes unchanged to the stdout and stderr of this process.
+	// worker and pid; it cuts lines at 64 KiB. The default is nil: the records go to
+	// slog.Default(), and the workers' output goes unchanged to the stdout and stderr of this
+	// process.
 	Logger *slog.Logger
-	// OnEvent gets every change in the state of a worker or the pool, one at a time and in order, on
-	// a goroutine of its own in the parent. It may call Reload and Shutdown. While it is slow, 1,024
-	// events wait; the pool drops further ones and counts them in Event.Dropped. The default is nil.
+	// OnEvent gets every change in the state of a worker or the pool, one at a time and in order,
+	// on a goroutine of its own in the parent. It may call Reload and Shutdown. While it is slow,
+	// 1,024 events wait; the pool drops further ones and counts them in Event.Dropped. The default
+	// is nil.
 	OnEvent func(Event)
 }
 
@@ -241,8 +243,8 @@ func (c Config) checkNames() error {
 	return nil
 }
 
-// checkDir checks that TempDir is a directory in which files can be made, so that a bad one fails New
-// and not a worker.
+// checkDir checks that TempDir is a directory in which files can be made, so that a bad one fails
+// New and not a worker.
 func (c Config) checkDir() error {
 	info, err := os.Stat(c.TempDir)
 	if err != nil {

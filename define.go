@@ -12,9 +12,9 @@ import (
 // and Out travel as one msgpack value each. Define makes a Func; calls of the zero Func fail.
 type Func[In, Out any] struct{ name string }
 
-// Define registers fn as a task under name, 1 … 255 bytes. Call it for a package-level variable or at
-// the beginning of main. It panics if the name is taken, if fn is nil, and if nothing of an In or an
-// Out would travel.
+// Define registers fn as a task under name, 1 … 255 bytes. Call it for a package-level variable or
+// at the beginning of main. It panics if the name is taken, if fn is nil, and if nothing of an In
+// or an Out would travel.
 //
 //	var resize = task.Define("resize", func(ctx context.Context, in Size) (Image, error) { … })
 //

@@ -42,9 +42,9 @@ type attachment struct {
 // attachLimit bounds an attempt to attach to a pool that does not answer.
 const attachLimit = time.Second
 
-// Dial connects to the running pool that cfg's TempDir and ServerName name. Of the other fields only
-// PushTimeout counts. ctx bounds Dial only. While the pool restarts under its name, calls fail with
-// NotRun.
+// Dial connects to the running pool that cfg's TempDir and ServerName name. Of the other fields
+// only PushTimeout counts. ctx bounds Dial only. While the pool restarts under its name, calls fail
+// with NotRun.
 func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -74,8 +74,8 @@ func (c *Client) attach(ctx context.Context) (*link, error) {
 	})}}, nil
 }
 
-// current returns the link to the pool that runs now or, while there is none, the attempt to attach.
-// It begins one if none is under way.
+// current returns the link to the pool that runs now or, while there is none, the attempt to
+// attach. It begins one if none is under way.
 func (c *Client) current() (*link, *attachment, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -28,8 +28,8 @@
 // # Workers
 //
 // A worker is the same program with the same arguments, environment and working directory. It runs
-// main up to Start, AttachToServer or RunIfWorker, so call one of these before main has effects. In a
-// test binary, TestMain calls RunIfWorker first.
+// main up to Start, AttachToServer or RunIfWorker, so call one of these before main has effects. In
+// a test binary, TestMain calls RunIfWorker first.
 //
 // # Delivery
 //

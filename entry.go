@@ -22,8 +22,8 @@ type workerEntry struct {
 }
 
 // init removes the marker from the environment, makes our descriptors close-on-exec, and closes
-// descriptors that leaked into this process. All of that must happen before any package that imports
-// this one is initialised.
+// descriptors that leaked into this process. All of that must happen before any package that
+// imports this one is initialised.
 func init() {
 	marker, ok := os.LookupEnv(control.EnvMarker)
 	if !ok {
@@ -41,9 +41,9 @@ func init() {
 // IsWorker reports whether this process is a worker of some pool.
 func IsWorker() bool { return entry.worker }
 
-// RunIfWorker runs the worker and does not return, if the program was re-executed as a worker of one
-// of the pools that cfgs describe, or of any pool if there are no cfgs. Otherwise it does nothing.
-// Call it in TestMain, and in a program that must branch off before its main has effects.
+// RunIfWorker runs the worker and does not return, if the program was re-executed as a worker of
+// one of the pools that cfgs describe, or of any pool if there are no cfgs. Otherwise it does
+// nothing. Call it in TestMain, and in a program that must branch off before its main has effects.
 func RunIfWorker(cfgs ...Config) {
 	entry.mu.Lock()
 	entry.asked = true

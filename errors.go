@@ -19,10 +19,11 @@ const (
 	Ran        Delivery = tasktype.Ran        // the task ran to its end
 )
 
-// An Error is the error of a failed call. As, Decode and the methods of a Func may return a decoding
-// error in place of it: then the task ran, and its result has another type. errors.Is finds the
-// Status and the cause: ErrClosed, ErrNotStarted, the end of the caller's context. A task's own error
-// crosses the process boundary as text, so errors.Is does not find the task's sentinels.
+// An Error is the error of a failed call. As, Decode and the methods of a Func may return a
+// decoding error in place of it: then the task ran, and its result has another type. errors.Is
+// finds the Status and the cause: ErrClosed, ErrNotStarted, the end of the caller's context. A
+// task's own error crosses the process boundary as text, so errors.Is does not find the task's
+// sentinels.
 type Error struct {
 	Status      Status
 	Delivery    Delivery

@@ -86,9 +86,9 @@ func (o *callOptions) maxMeta() int {
 }
 
 // WithTimeLimit limits the run of this task. After soft its context ends, with the cause
-// ErrSoftLimit; after hard its worker is replaced and killed. Of each limit and the one in Config the
-// smaller counts; 0 keeps Config's. A call with a negative limit, or with soft >= hard > 0, fails with
-// ErrIllegalPackage and is not sent.
+// ErrSoftLimit; after hard its worker is replaced and killed. Of each limit and the one in Config
+// the smaller counts; 0 keeps Config's. A call with a negative limit, or with soft >= hard > 0,
+// fails with ErrIllegalPackage and is not sent.
 func WithTimeLimit(soft, hard time.Duration) CallOption {
 	return func(o *callOptions) { o.soft, o.hard = soft, hard }
 }

@@ -59,8 +59,8 @@ func runWorker(cfg Config) int {
 		signals: make(chan os.Signal, 4), served: make(chan error, 1),
 	}
 	signal.Notify(p.signals, syscall.SIGTERM, syscall.SIGINT)
-	// With Notify, a write to the output of a parent that died fails and does not kill this process.
-	// Unlike an ignored signal, this is not inherited by its children.
+	// With Notify, a write to the output of a parent that died fails and does not kill this
+	// process. Unlike an ignored signal, this is not inherited by its children.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if err := p.boot(); err != nil {
 		// An error here means that the parent is gone.
@@ -139,7 +139,8 @@ func (p *process) serverConfig(table *sharedstate.Table, listener *net.UnixListe
 		OnException:    p.onException(),
 		Logger:         slog.Default(),
 		OnSoftLimit: func(o worker.Overdue) {
-			// Dumps are large and come many at once. A dump that the parent does not read is dropped.
+			// Dumps are large and come many at once. A dump that the parent does not read is
+			// dropped.
 			_ = p.parent.Send(overdue(control.KindSoftLimit, o))
 		},
 		OnHardLimit: func(o worker.Overdue) {
@@ -162,8 +163,8 @@ func overdue(kind control.Kind, o worker.Overdue) control.Message {
 	return control.Message{Kind: kind, TaskID: o.TaskID, Task: o.Task, Limit: o.Limit, Started: o.Started, Text: string(o.Dump)}
 }
 
-// tell sends m, however long the parent is stopped. It returns false if the parent is gone; then the
-// end of the channel ends this process.
+// tell sends m, however long the parent is stopped. It returns false if the parent is gone; then
+// the end of the channel ends this process.
 func (p *process) tell(m control.Message) bool {
 	for {
 		err := p.parent.Send(m)

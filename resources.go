@@ -21,8 +21,8 @@ const (
 )
 
 // A heapReserve is memory that is allocated and never touched, so it takes address space only. The
-// garbage collector counts it as live heap and runs after that many bytes of allocation, in place of
-// every 4 MiB, which is a few calls with large payloads.
+// garbage collector counts it as live heap and runs after that many bytes of allocation, in place
+// of every 4 MiB, which is a few calls with large payloads.
 type heapReserve struct {
 	size   int64
 	memory []byte
@@ -38,8 +38,9 @@ func (r *heapReserve) enlarge() { r.memory = make([]byte, r.size) }
 // limitResources sets how many processors and how much memory this worker uses. P is GOMAXPROCS of
 // one process here, which follows the cgroup's quota; N is WorkerNum.
 //
-//   - GOMAXPROCS is P/N, at least 1, and twice that, at least 2 and at most P, while long tasks run:
-//     a worker may use two shares while others are idle, and a spinning task cannot hold up timers.
+//   - GOMAXPROCS is P/N, at least 1, and twice that, at least 2 and at most P, while long tasks
+//     run: a worker may use two shares while others are idle, and a spinning task cannot hold up
+//     timers.
 //   - The memory limit of the garbage collector is 90 % of the cgroup's limit, divided among the N
 //     workers and the parent, unless GOMEMLIMIT is set.
 //   - The process must keep the heapReserve that limitResources returns.

@@ -8,8 +8,8 @@ import (
 )
 
 // A Runner is a task: a value that travels to a worker process and runs there. Its exported fields
-// are its arguments. They travel as a msgpack map by field name, so another build of the program, or
-// a program in another language, can send them.
+// are its arguments. They travel as a msgpack map by field name, so another build of the program,
+// or a program in another language, can send them.
 //
 // The context of Run ends for the soft limit, in the last second of DrainTimeout, at the end of
 // Shutdown's context and, with WithCancel, when the caller is gone; see ErrSoftLimit.
@@ -18,8 +18,8 @@ type Runner interface {
 }
 
 // An ExceptionHandler is a Runner that handles its own failure: an error, or a panic as a
-// *PanicError. A value that OnException returns without an error becomes the result of the Sync call;
-// the task still counts as failed.
+// *PanicError. A value that OnException returns without an error becomes the result of the Sync
+// call; the task still counts as failed.
 type ExceptionHandler interface {
 	OnException(ctx context.Context, err error, info Info) (any, error)
 }

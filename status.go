@@ -22,8 +22,8 @@ const (
 	ErrResponseTooLarge Status = protocol.StatusResponseTooLarge // -9: the task ran; its result is over MaxPackageSize
 )
 
-// A WorkerStatus says what one worker does and has done. While no call is on its way,
-// Accepted = Success + Fail + Lost + Running.
+// A WorkerStatus says what one worker does and has done. While no call is on its way, Accepted =
+// Success + Fail + Lost + Running.
 //
 // Status normally returns one for each index, whose counts are the index's totals since Start.
 // While a worker is being replaced, Status lists the old one too, with Accepting false and its own

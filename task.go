@@ -65,8 +65,8 @@ func (t *Task) Config() Config { return t.cfg }
 // the start only. A pool starts once.
 //
 // In a program that this package re-executed as a worker of this pool, Start runs the worker and
-// does not return. In a worker of another pool, Start starts no process and connects to the parent's
-// pool of this name.
+// does not return. In a worker of another pool, Start starts no process and connects to the
+// parent's pool of this name.
 func (t *Task) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -196,8 +196,8 @@ func (t *Task) Status() []WorkerStatus {
 	}
 }
 
-// Reload replaces every worker, MaxReplacing at a time, with one that runs the executable that is at
-// its path now. It returns when each successor accepts calls. A successor is ready before its
+// Reload replaces every worker, MaxReplacing at a time, with one that runs the executable that is
+// at its path now. It returns when each successor accepts calls. A successor is ready before its
 // predecessor drains, so no call fails because of a Reload. If the new executable does not boot or
 // lacks one of the pool's tasks, or if ctx ends, Reload returns an error and the workers that were
 // not yet replaced stay.
@@ -214,10 +214,10 @@ func (t *Task) Reload(ctx context.Context) error {
 	return pool.Reload(ctx)
 }
 
-// Shutdown ends the pool: it accepts no more calls, running tasks have DrainTimeout to end, and when
-// Shutdown returns no process and no socket file is left. When ctx ends first, Shutdown stops what
-// still runs, and its error lists those tasks. Several goroutines may call Shutdown, any number of
-// times; all wait for the same drain. Before Start it only closes the pool.
+// Shutdown ends the pool: it accepts no more calls, running tasks have DrainTimeout to end, and
+// when Shutdown returns no process and no socket file is left. When ctx ends first, Shutdown stops
+// what still runs, and its error lists those tasks. Several goroutines may call Shutdown, any
+// number of times; all wait for the same drain. Before Start it only closes the pool.
 func (t *Task) Shutdown(ctx context.Context) error {
 	if t.close() {
 		<-t.started

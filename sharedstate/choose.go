@@ -7,10 +7,10 @@ import (
 )
 
 // A Chooser picks workers for the calls of one process: the row with the smallest load among the
-// current rows that accept and have load < MaxRunning, at random among equals. The load is the larger
-// of the row's running tasks and this process's own calls in flight to it, because the table does not
-// show calls that no worker has admitted yet. Its methods are safe for concurrent use. It only reads
-// the table.
+// current rows that accept and have load < MaxRunning, at random among equals. The load is the
+// larger of the row's running tasks and this process's own calls in flight to it, because the table
+// does not show calls that no worker has admitted yet. Its methods are safe for concurrent use. It
+// only reads the table.
 type Chooser struct {
 	t        *Table
 	inFlight []atomic.Int32 // this process's calls, by row
@@ -26,8 +26,8 @@ func NewChooser(t *Table) *Chooser {
 	}
 }
 
-// Pick chooses a row and counts one call in flight to it until Done. ok is false if no worker is free
-// or the pool is closed. Pick allocates nothing.
+// Pick chooses a row and counts one call in flight to it until Done. ok is false if no worker is
+// free or the pool is closed. Pick allocates nothing.
 func (c *Chooser) Pick() (r Row, ok bool) {
 	if c.t.Closed() {
 		return Row{}, false
@@ -46,9 +46,9 @@ func (c *Chooser) Pick() (r Row, ok bool) {
 // probes is how many rows Pick tries for an idle one before it compares all.
 const probes = 2
 
-// leastLoaded returns the number of the row to take, -1 if none is free. No load is smaller than 0, so
-// an idle row that a probe finds is as good as one found by comparing all, and probes find each idle
-// row equally often.
+// leastLoaded returns the number of the row to take, -1 if none is free. No load is smaller than 0,
+// so an idle row that a probe finds is as good as one found by comparing all, and probes find each
+// idle row equally often.
 func (c *Chooser) leastLoaded() int {
 	random := rand.Uint64()
 	for range probes {
@@ -61,7 +61,8 @@ func (c *Chooser) leastLoaded() int {
 	return c.scan(random)
 }
 
-// loadOf returns the row of an index and its load, which is above any limit if the row takes no calls.
+// loadOf returns the row of an index and its load, which is above any limit if the row takes no
+// calls.
 func (c *Chooser) loadOf(index int) (n int, load uint32) {
 	r, ok := c.t.Current(index)
 	if !ok {
@@ -70,8 +71,8 @@ func (c *Chooser) loadOf(index int) (n int, load uint32) {
 	return r.Number(), max(r.hot().load.Load()^acceptingBit, uint32(c.inFlight[r.n].Load()))
 }
 
-// scan compares all rows by a key of the load and, below it, a hash with a new seed each time. So each
-// of the least loaded rows is equally likely.
+// scan compares all rows by a key of the load and, below it, a hash with a new seed each time. So
+// each of the least loaded rows is equally likely.
 func (c *Chooser) scan(seed uint64) int {
 	// Local variables: the compiler reads fields again after every atomic load.
 	current, hot, inFlight := c.t.current, c.t.hot, c.inFlight[:len(c.t.hot)]

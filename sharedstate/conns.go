@@ -11,16 +11,16 @@ func (r WorkerRow) ConnOpen() (place int) {
 	return place
 }
 
-// ConnRead stores the last id on the connection whose task may run; the worker calls it before the run
-// begins. No task of a greater id ran. For place -1 it does nothing.
+// ConnRead stores the last id on the connection whose task may run; the worker calls it before the
+// run begins. No task of a greater id ran. For place -1 it does nothing.
 func (r WorkerRow) ConnRead(place int, id uint64) {
 	if place >= 0 {
 		r.t.conns[r.n][place].Store(id)
 	}
 }
 
-// ConnClose frees the place. Its id stays readable until another connection takes the place. For place
-// -1 it does nothing.
+// ConnClose frees the place. Its id stays readable until another connection takes the place. For
+// place -1 it does nothing.
 func (r WorkerRow) ConnClose(place int) {
 	if place >= 0 {
 		release(r.maps().conns[:], place)

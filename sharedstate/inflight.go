@@ -16,9 +16,9 @@ type InFlight struct {
 	Started int64  // CLOCK_MONOTONIC, ns
 }
 
-// Record stores a task that takes a slot at now, an instant of CLOCK_MONOTONIC in ns. taskID is > 0;
-// callID is the id of the call that brought the task. Record returns the place for Begin and Forget,
-// -1 if all places of the row are taken: 1,024, or MaxRunning if that is less.
+// Record stores a task that takes a slot at now, an instant of CLOCK_MONOTONIC in ns. taskID is >
+// 0; callID is the id of the call that brought the task. Record returns the place for Begin and
+// Forget, -1 if all places of the row are taken: 1,024, or MaxRunning if that is less.
 func (r WorkerRow) Record(taskID, callID uint64, name string, now int64) (place int) {
 	place = claim(r.maps().tasks[:], r.t.places)
 	if place < 0 {
@@ -39,8 +39,8 @@ func (r WorkerRow) Record(taskID, callID uint64, name string, now int64) (place 
 	return place
 }
 
-// Begin stores that the run of the task at place begins. The worker calls it right before the run. For
-// place -1 it does nothing.
+// Begin stores that the run of the task at place begins. The worker calls it right before the run.
+// For place -1 it does nothing.
 func (r WorkerRow) Begin(place int) {
 	if place >= 0 {
 		rec := &r.records()[place]
@@ -73,8 +73,8 @@ func (r WorkerRow) Forget(place int) {
 	release(r.maps().tasks[:], place)
 }
 
-// Tasks lists the tasks in flight or, if the row's process has ended, those that it left. A record that
-// changes meanwhile may be missing; Tasks lists no task that never was.
+// Tasks lists the tasks in flight or, if the row's process has ended, those that it left. A record
+// that changes meanwhile may be missing; Tasks lists no task that never was.
 func (r Row) Tasks() []InFlight {
 	defer runtime.KeepAlive(r.t)
 	var tasks []InFlight
@@ -90,8 +90,8 @@ func (r Row) Tasks() []InFlight {
 	return tasks
 }
 
-// read returns false for a record that changes meanwhile. No id is used twice, so the same id before
-// and after means that all in between belongs to it.
+// read returns false for a record that changes meanwhile. No id is used twice, so the same id
+// before and after means that all in between belongs to it.
 func (rec *record) read() (InFlight, bool) {
 	id := rec.taskID.Load()
 	task := InFlight{TaskID: id, Started: max(rec.started.Load(), -rec.started.Load())}

@@ -9,9 +9,9 @@ import (
 	"github.com/taskd-go/task/tasktype"
 )
 
-// The file begins with the header; the sections follow in the order of the fields of sections. Words
-// are in the byte order of the host, which all its processes share. Whoever changes any of this
-// changes layoutVersion.
+// The file begins with the header; the sections follow in the order of the fields of sections.
+// Words are in the byte order of the host, which all its processes share. Whoever changes any of
+// this changes layoutVersion.
 const (
 	layoutMagic   = 0x656c626174646b74
 	layoutVersion = 2
@@ -93,8 +93,8 @@ func (v counts) addTo(s *tasktype.WorkerStatus) {
 	s.Lost += v[lost]
 }
 
-// A hotLine is what the worker of a row writes with every task. load holds acceptance and running in
-// one word, so that a Chooser reads both at once.
+// A hotLine is what the worker of a row writes with every task. load holds acceptance and running
+// in one word, so that a Chooser reads both at once.
 //
 // The padding comes first: Go adds a word behind an empty array at the end of a struct.
 type hotLine struct {

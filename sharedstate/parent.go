@@ -152,8 +152,8 @@ func (r ParentRow) Finish(e End) {
 	})
 }
 
-// Free makes an ended row free for a later process. Its end, its tasks and its last ids stay readable
-// until Allocate takes it. For a row that has not ended it does nothing.
+// Free makes an ended row free for a later process. Its end, its tasks and its last ids stay
+// readable until Allocate takes it. For a row that has not ended it does nothing.
 func (r ParentRow) Free() {
 	r.p.mu.Lock()
 	defer r.p.mu.Unlock()
@@ -164,8 +164,8 @@ func (r ParentRow) Free() {
 	r.p.free = append(r.p.free, int(r.n))
 }
 
-// clear makes the row as new. Of the records it touches those that were in use: memory that was never
-// touched costs nothing.
+// clear makes the row as new. Of the records it touches those that were in use: memory that was
+// never touched costs nothing.
 func (r Row) clear() {
 	h := r.hot()
 	h.load.Store(0)

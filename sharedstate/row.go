@@ -54,8 +54,8 @@ func (r Row) Running() int { return int(r.hot().load.Load() & runningMask) }
 // Accepted returns how many packages this process accepted.
 func (r Row) Accepted() uint64 { return r.hot().counters[accepted].Load() }
 
-// Ended returns how the process of generation g ended. ok is false while the process lives, and once
-// the row belongs to another generation. No two generations of a table have the same number.
+// Ended returns how the process of generation g ended. ok is false while the process lives, and
+// once the row belongs to another generation. No two generations of a table have the same number.
 func (r Row) Ended(g uint64) (e End, ok bool) {
 	l := r.life()
 	r.t.consistent(func() {

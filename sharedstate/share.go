@@ -12,8 +12,8 @@ type Share struct {
 	Calls int
 }
 
-// PickMany picks rows for n calls at once so that it levels the loads, and counts each call in flight
-// until Done or DoneMany. The shares add up to less than n if fewer slots are free.
+// PickMany picks rows for n calls at once so that it levels the loads, and counts each call in
+// flight until Done or DoneMany. The shares add up to less than n if fewer slots are free.
 func (c *Chooser) PickMany(n int) []Share {
 	var shares []Share
 	var loads []rowLoad
@@ -56,8 +56,8 @@ func (c *Chooser) freeRows(loads []rowLoad) []rowLoad {
 	return loads
 }
 
-// levelOf returns the load to which n calls raise the rows below it, and how many of the first rows get
-// one call more.
+// levelOf returns the load to which n calls raise the rows below it, and how many of the first rows
+// get one call more.
 func levelOf(loads []rowLoad, n int, limit uint32) (level uint32, more int) {
 	sum := n // calls on the first k rows if they get all n
 	for k := 1; ; k++ {
@@ -71,7 +71,8 @@ func levelOf(loads []rowLoad, n int, limit uint32) (level uint32, more int) {
 	}
 }
 
-// takeMany counts up to n calls in flight to a row, fewer if it reaches its limit, and returns how many.
+// takeMany counts up to n calls in flight to a row, fewer if it reaches its limit, and returns how
+// many.
 func (c *Chooser) takeMany(row, n int) int {
 	own := &c.inFlight[row]
 	for {

@@ -51,8 +51,8 @@ func (r WorkerRow) Admit() bool {
 	}
 }
 
-// Expired counts a package whose deadline passed before it took a slot: it counts as accepted, failed
-// and expired.
+// Expired counts a package whose deadline passed before it took a slot: it counts as accepted,
+// failed and expired.
 func (r WorkerRow) Expired() {
 	h := r.hot()
 	h.counters[accepted].Add(1)
@@ -60,8 +60,8 @@ func (r WorkerRow) Expired() {
 	h.counters[fail].Add(1)
 }
 
-// Release returns the slot of one Admit and counts the outcome. Call it exactly once for each Admit;
-// without a slot taken it does nothing. If the worker was full, it wakes waiting callers.
+// Release returns the slot of one Admit and counts the outcome. Call it exactly once for each
+// Admit; without a slot taken it does nothing. If the worker was full, it wakes waiting callers.
 func (r WorkerRow) Release(o Outcome) {
 	h := r.hot()
 	if h.load.Load()&runningMask == 0 {

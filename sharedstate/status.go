@@ -73,8 +73,8 @@ func (r Row) addTo(s *tasktype.WorkerStatus) {
 	r.hot().counters.load().addTo(s)
 }
 
-// changeLimit bounds how long a reader waits for a parent that was stopped or killed in the middle of
-// a change.
+// changeLimit bounds how long a reader waits for a parent that was stopped or killed in the middle
+// of a change.
 const changeLimit = 250 * time.Millisecond
 
 // consistent runs read until no change overlaps with it. If one change goes on for changeLimit,

@@ -11,9 +11,9 @@ import (
 	"github.com/taskd-go/task/internal/shm"
 )
 
-// A Table is one pool's state, for reading and for NextTaskID. Parent and WorkerRow have the methods
-// that write more. Its methods, and those of its rows, are safe for concurrent use, across processes
-// too. Only the pool's own processes have a table that they can write.
+// A Table is one pool's state, for reading and for NextTaskID. Parent and WorkerRow have the
+// methods that write more. Its methods, and those of its rows, are safe for concurrent use, across
+// processes too. Only the pool's own processes have a table that they can write.
 type Table struct {
 	file     *os.File
 	writable bool
@@ -29,9 +29,9 @@ type Table struct {
 	places  int
 }
 
-// Open maps a table that another process created, and takes ownership of f. The error names the fault
-// of a file that is not a table, has another layout version, or has a size that differs from its
-// header.
+// Open maps a table that another process created, and takes ownership of f. The error names the
+// fault of a file that is not a table, has another layout version, or has a size that differs from
+// its header.
 func Open(f *os.File, writable bool) (*Table, error) {
 	t, err := open(f, writable)
 	if err != nil {
@@ -99,7 +99,8 @@ func newTable(f *os.File, mem []byte, s sections, writable bool) *Table {
 		records:  view[record](mem, s.record, s.rows*s.places),
 		places:   s.places,
 	}
-	// The garbage collector does not follow pointers into mem: long readers keep t alive themselves.
+	// The garbage collector does not follow pointers into mem: long readers keep t alive
+	// themselves.
 	runtime.AddCleanup(t, func(mem []byte) { _ = shm.Unmap(mem) }, mem)
 	return t
 }
@@ -107,8 +108,8 @@ func newTable(f *os.File, mem []byte, s sections, writable bool) *Table {
 // File returns the table's memory, to hand to another process. The table still owns it.
 func (t *Table) File() *os.File { return t.file }
 
-// Close closes the table's file. The memory stays mapped while the table, a row or a Chooser of it is
-// in use, so a late reader finds the last counts.
+// Close closes the table's file. The memory stays mapped while the table, a row or a Chooser of it
+// is in use, so a late reader finds the last counts.
 func (t *Table) Close() error { return t.file.Close() }
 
 // Workers returns the number of indexes.
@@ -117,8 +118,8 @@ func (t *Table) Workers() int { return len(t.current) }
 // MaxRunning returns how many tasks a worker runs at once.
 func (t *Table) MaxRunning() int { return int(t.maxRunning) }
 
-// NextTaskID returns an id that is greater than all ids before it, in all processes. A table that is
-// open for reading alone returns 0.
+// NextTaskID returns an id that is greater than all ids before it, in all processes. A table that
+// is open for reading alone returns 0.
 func (t *Table) NextTaskID() uint64 {
 	if !t.writable {
 		return 0

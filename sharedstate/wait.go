@@ -30,9 +30,9 @@ type waiter struct{ row chan Row }
 // makes up for the wake-up of a process that died before it could send it.
 const defaultRecheck = 100 * time.Millisecond
 
-// PickWait does what Pick does, but waits up to d for a free worker. Waiting callers get rows in the
-// order of their calls. ok is false if ctx or d ended first, or if the pool or the Chooser is closed.
-// However many callers wait, one thread of the process sleeps on the table.
+// PickWait does what Pick does, but waits up to d for a free worker. Waiting callers get rows in
+// the order of their calls. ok is false if ctx or d ended first, or if the pool or the Chooser is
+// closed. However many callers wait, one thread of the process sleeps on the table.
 func (c *Chooser) PickWait(ctx context.Context, d time.Duration) (r Row, ok bool) {
 	if c.queue.waiting.Load() == 0 {
 		if r, ok := c.Pick(); ok {
@@ -60,8 +60,8 @@ func (c *Chooser) PickWait(ctx context.Context, d time.Duration) (r Row, ok bool
 	return r, ok
 }
 
-// Close ends all waiting and waits until the watcher has ended. After it Pick still works, and PickWait
-// does not wait.
+// Close ends all waiting and waits until the watcher has ended. After it Pick still works, and
+// PickWait does not wait.
 func (c *Chooser) Close() {
 	q := &c.queue
 	q.mu.Lock()
@@ -101,8 +101,8 @@ func (c *Chooser) enqueue(w *waiter) bool {
 	return true
 }
 
-// watch serves waiters whenever a worker may have become free. It reads the word before it chooses, so
-// a worker that becomes free after that ends the sleep at once.
+// watch serves waiters whenever a worker may have become free. It reads the word before it chooses,
+// so a worker that becomes free after that ends the sleep at once.
 func (c *Chooser) watch() {
 	q := &c.queue
 	for {
@@ -125,7 +125,8 @@ func (c *Chooser) serve() {
 	c.serveLocked()
 }
 
-// serveLocked gives rows to the first waiters while there are rows and waiters. The caller holds mu.
+// serveLocked gives rows to the first waiters while there are rows and waiters. The caller holds
+// mu.
 func (c *Chooser) serveLocked() {
 	q := &c.queue
 	if c.t.Closed() {

@@ -12,15 +12,15 @@ import (
 type Fault int
 
 const (
-	// DieBeforeAccepting: the worker dies before it reads the package. The caller gets ErrSockTimeout
-	// and NotRun.
+	// DieBeforeAccepting: the worker dies before it reads the package. The caller gets
+	// ErrSockTimeout and NotRun.
 	DieBeforeAccepting Fault = iota
 	// DieAfterAccepting: the worker dies when the package holds a slot and its task has not begun.
 	// The caller gets ErrSockTimeout and MayHaveRun, and the task counts as lost.
 	DieAfterAccepting
-	// DieInAnswer: the worker dies when it has sent half of the answer. The caller gets ErrSockTimeout
-	// and MayHaveRun. A task called by Sync has run, and counts as success or fail; a task called by
-	// Async has not begun, and counts as lost.
+	// DieInAnswer: the worker dies when it has sent half of the answer. The caller gets
+	// ErrSockTimeout and MayHaveRun. A task called by Sync has run, and counts as success or fail;
+	// a task called by Async has not begun, and counts as lost.
 	DieInAnswer
 )
 
@@ -39,8 +39,8 @@ type fault struct {
 	task string
 }
 
-// Fail makes the worker that takes the next call of the task with this name meet f. An empty name is
-// any task. Each Fail is for one call; several wait in the order of their calls of Fail.
+// Fail makes the worker that takes the next call of the task with this name meet f. An empty name
+// is any task. Each Fail is for one call; several wait in the order of their calls of Fail.
 func (p *Pool) Fail(f Fault, task string) {
 	p.faults.mu.Lock()
 	defer p.faults.mu.Unlock()

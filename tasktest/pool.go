@@ -24,8 +24,8 @@ import (
 // cleanupWithin bounds the drain at the end of a test.
 const cleanupWithin = 5 * time.Second
 
-// A Pool is a pool inside this process. Its methods, and those of the Caller that delivers its calls,
-// are safe for concurrent use.
+// A Pool is a pool inside this process. Its methods, and those of the Caller that delivers its
+// calls, are safe for concurrent use.
 type Pool struct {
 	task.Caller // set by Start; do not change it
 
@@ -53,8 +53,8 @@ type Pool struct {
 
 var _ task.Caller = (*Pool)(nil)
 
-// New starts a pool and shuts it down in t's cleanup. If the pool does not start, New fails t. cfg is
-// the one of a real pool; the package's comment lists the fields that do not count.
+// New starts a pool and shuts it down in t's cleanup. If the pool does not start, New fails t. cfg
+// is the one of a real pool; the package's comment lists the fields that do not count.
 func New(t testing.TB, cfg task.Config) *Pool {
 	t.Helper()
 	p, err := Start(cfg)
@@ -149,9 +149,9 @@ func (p *Pool) Status() []task.WorkerStatus {
 	return p.table.Status()
 }
 
-// Shutdown ends the pool: it accepts no more calls and returns when the running tasks have ended, at
-// the latest after DrainTimeout or at the end of ctx. Tasks that still run then count as lost, and the
-// error lists them; they run on as goroutines. Shutdown may be called any number of times.
+// Shutdown ends the pool: it accepts no more calls and returns when the running tasks have ended,
+// at the latest after DrainTimeout or at the end of ctx. Tasks that still run then count as lost,
+// and the error lists them; they run on as goroutines. Shutdown may be called any number of times.
 func (p *Pool) Shutdown(ctx context.Context) error {
 	p.shutdown.Do(func() {
 		if p.table != nil {

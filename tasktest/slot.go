@@ -250,8 +250,8 @@ func (s *slot) leave(w *life) {
 	s.await(w, task.ReasonShutdown)
 }
 
-// await waits until a worker that drains has ended: by itself, at its limit, or at the end of Shutdown's
-// ctx.
+// await waits until a worker that drains has ended: by itself, at its limit, or at the end of
+// Shutdown's ctx.
 func (s *slot) await(w *life, why task.Reason) {
 	var err error
 	select {
@@ -277,7 +277,8 @@ func (s *slot) await(w *life, why task.Reason) {
 	s.finish(w, why, sharedstate.End{Signal: int(syscall.SIGKILL)})
 }
 
-// finishKilled ends the accounts of a worker that was killed, and frees its row when its tasks have ended.
+// finishKilled ends the accounts of a worker that was killed, and frees its row when its tasks have
+// ended.
 func (s *slot) finishKilled(w *life, why task.Reason) {
 	<-w.server.Drain(-1, false)
 	s.finish(w, why, sharedstate.End{Signal: int(syscall.SIGKILL)})

@@ -10,10 +10,10 @@ import (
 
 const (
 	maxText     = 64 << 10 // bytes of a failure's message
-	frameMargin = 64       // more than a response needs around its message
+	frameMargin = 64       // bytes, more than a response needs around its message
 )
 
-// acceptedFrame answers an asynchronous call that has its slot.
+// acceptedFrame returns the answer to an asynchronous call that has a slot.
 func (s *Server) acceptedFrame(id, taskID uint64) *buffer {
 	b := s.buffers.get(0)
 	b.b = protocol.AppendResponse(protocol.BeginFrame(b.b), &protocol.Response{ID: id, OK: true, TaskID: taskID})
@@ -21,8 +21,8 @@ func (s *Server) acceptedFrame(id, taskID uint64) *buffer {
 	return b
 }
 
-// resultFrame encodes the task's value. whole is false when it cannot be encoded or is over the
-// limit; the frame says so then.
+// resultFrame encodes the task's value. whole is false if the value cannot be encoded or is over
+// the limit; then the frame holds that failure.
 func (k *call) resultFrame() (b *buffer, whole bool) {
 	s := k.s
 	b = s.buffers.get(int(k.typ.large.Load()))
@@ -42,14 +42,14 @@ func (k *call) resultFrame() (b *buffer, whole bool) {
 	return b, true
 }
 
-// noticeLarge tells of the first large frame.
+// noticeLarge reports the first large frame.
 func (s *Server) noticeLarge(size int) {
 	if size >= largeFrame && s.cfg.OnLarge != nil {
 		s.large.Do(s.cfg.OnLarge)
 	}
 }
 
-// answered keeps the size of a large answer: the next one then begins in a buffer of that size.
+// answered stores the size of a large answer, so that the next one begins in a buffer of that size.
 func (t *taskType) answered(size int) {
 	if size <= smallBuffer {
 		size = 0
@@ -59,7 +59,7 @@ func (t *taskType) answered(size int) {
 	}
 }
 
-// failureFrame answers with a status and a message, cut where it is too long.
+// failureFrame returns an answer with a status and a message, which it cuts if it is too long.
 func (s *Server) failureFrame(id uint64, status protocol.Status, text string, taskID uint64) *buffer {
 	b := s.buffers.get(0)
 	b.b = protocol.AppendResponseHead(protocol.BeginFrame(b.b), id, false, status)
@@ -72,7 +72,7 @@ func (s *Server) failureFrame(id uint64, status protocol.Status, text string, ta
 // end finishes a frame that is known to fit.
 func (s *Server) end(b *buffer) {
 	if err := protocol.EndFrame(b.b, s.cfg.MaxPackageSize); err != nil {
-		// New's caller has refused limits under MinPackageSize, where this could be.
+		// The limit is at least MinPackageSize, so this does not happen.
 		s.log.Error("an answer does not fit", "worker", s.cfg.Index, "err", err)
 		b.b = b.b[:0]
 	}

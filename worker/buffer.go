@@ -2,18 +2,17 @@ package worker
 
 import "sync"
 
-// smallBuffer is the most that a buffer of the small pool may hold, in bytes.
+// smallBuffer is the largest capacity of a buffer in the small pool, in bytes.
 const smallBuffer = 64 << 10
 
 // A buffer is memory for one frame or payload.
 type buffer struct{ b []byte }
 
-// buffers keeps buffers for the next call. Small and large ones lie apart, so that one large
-// frame does not end up behind every small one; the garbage collector empties both, so that
-// nothing pins a large one for ever.
+// buffers keeps buffers for the next call. Small and large ones have pools of their own, so that
+// small frames do not occupy large buffers. The garbage collector empties both pools.
 type buffers struct{ small, large sync.Pool }
 
-// get returns an empty buffer, with room for size bytes if the pool has such a one.
+// get returns an empty buffer, one with a capacity of size bytes if the pool has it.
 func (p *buffers) get(size int) *buffer {
 	pool := &p.small
 	if size > smallBuffer {
@@ -27,7 +26,7 @@ func (p *buffers) get(size int) *buffer {
 	return b
 }
 
-// put gives b back; nil is nothing.
+// put returns b to its pool. For nil it does nothing.
 func (p *buffers) put(b *buffer) {
 	switch {
 	case b == nil:

@@ -15,9 +15,9 @@ import (
 	"github.com/taskd-go/task/sharedstate"
 )
 
-// A call is one admitted package: it holds a slot from newCall to settle. What came of it is
-// kept here and not in results of functions: a task that ends its goroutine lets none of them
-// return, and deferred functions finish the call.
+// A call is one admitted package. It holds a slot from newCall to complete. Its outcome is in
+// fields and not in results of functions, because a task that ends its goroutine makes none of them
+// return; deferred functions then finish the call.
 type call struct {
 	s       *Server
 	c       *conn
@@ -27,35 +27,35 @@ type call struct {
 	async   bool
 	cancel  bool // its context ends with its caller
 	inline  bool // it runs on its connection's reading goroutine
-	dies    bool // the server dies of its answer
+	dies    bool // the server is killed in its answer
 	expire  int64
 	started int64 // when it took its slot, CLOCK_MONOTONIC
 	meta    map[string]string
 	payload []byte
-	copied  *buffer // payload's memory, when it had to be copied
+	copied  *buffer // the payload's memory, if it was copied
 	record  int     // place among the row's in-flight records; -1: none
 
-	soft, hard int64 // when the limits pass, CLOCK_MONOTONIC; 0: none
+	soft, hard int64 // when the limits pass, CLOCK_MONOTONIC; 0: no limit
 
 	softPast, hardPast, callerPast bool  // Server.mu
-	long                           bool  // it has run for longTask; Server.mu
-	forgiven                       int64 // ns in which it could not run and which its limits do not count; Server.mu
+	long                           bool  // the task has run for longTask; Server.mu
+	suspended                      int64 // ns for which the process was suspended, which its limits do not count; Server.mu
 	prev, next                     *call // Server.mu
-	behind                         *call // in the queue of runners
+	behind                         *call // the next one in the queue of runners
 
 	ctx      taskContext
 	ready    bool // decoded, and in time
 	task     Task
 	value    any
-	err      error // Run's
-	handled  bool  // the task answered for err
-	failure  error // what it could not settle
+	err      error // of Run
+	handled  bool  // the task handled err
+	failure  error // of its OnException
 	outcome  sharedstate.Outcome
 	frame    *buffer     // the answer
-	answered atomic.Bool // by whoever sets it
+	answered atomic.Bool // the goroutine that sets it sends the answer
 }
 
-// newCall makes the call of a package whose slot was just taken.
+// newCall makes the call for a package that has just got a slot.
 func (c *conn) newCall(p *protocol.Package, typ *taskType, now int64, fault Fault) *call {
 	s := c.s
 	k := &call{
@@ -81,12 +81,12 @@ func (c *conn) newCall(p *protocol.Package, typ *taskType, now int64, fault Faul
 	k.ctx.deadline = s.deadline(k.contextEnd())
 	k.record = s.cfg.Row.Record(k.taskID, k.id, typ.name, now)
 	s.cfg.Row.ConnRead(c.place, k.id)
-	c.owed.Add(1)
+	c.pending.Add(1)
 	s.add(k)
 	return k
 }
 
-// contextEnd returns when the context ends by itself; 0: not known.
+// contextEnd returns when the context ends by itself, 0 if that is unknown.
 func (k *call) contextEnd() int64 {
 	if k.cancel && k.expire != 0 && (k.soft == 0 || k.expire < k.soft) {
 		return k.expire
@@ -94,7 +94,7 @@ func (k *call) contextEnd() int64 {
 	return k.soft
 }
 
-// keepPayload makes the payload outlive the reader's buffer.
+// keepPayload copies the payload out of the reader's buffer.
 func (k *call) keepPayload(owned bool) {
 	if owned {
 		return
@@ -104,7 +104,7 @@ func (k *call) keepPayload(owned bool) {
 	k.payload = k.copied.b
 }
 
-// do takes the call from where it is to its end.
+// do carries the call on to its end.
 func (k *call) do() {
 	if !k.ready {
 		k.prepare()
@@ -112,13 +112,13 @@ func (k *call) do() {
 	switch {
 	case !k.ready:
 	case k.s.isKilled():
-		k.settle()
+		k.complete()
 	default:
 		k.run()
 	}
 }
 
-// prepare decodes the payload. It answers what cannot run, and what is asynchronous.
+// prepare decodes the payload. It answers a call that cannot run, and an asynchronous one.
 func (k *call) prepare() {
 	defer k.prepared()
 	guard(&k.err, func() { k.task, k.err = k.typ.decode(k.payload) })
@@ -135,13 +135,13 @@ func (k *call) prepared() {
 		if panicIn(k.err) != nil {
 			k.logFailure(slog.LevelError, "the decoder of the task panicked", k.err)
 		}
-		k.s.judge(k, k.err)
+		k.s.countEnd(k, k.err)
 		k.frame = k.fail(protocol.StatusIllegal, fmt.Sprintf("the payload of %s does not decode: %s", k.typ.name, textOf(k.err)))
-		k.settle()
+		k.complete()
 	case k.expire != 0 && sys.Now() >= k.expire:
 		k.outcome = sharedstate.ExpiredInSlot
 		k.frame = k.fail(protocol.StatusExpired, "the deadline passed while the payload was decoded")
-		k.settle()
+		k.complete()
 	default:
 		k.ready = true
 		if k.async {
@@ -150,7 +150,7 @@ func (k *call) prepared() {
 	}
 }
 
-// run runs the task and finishes the call, also when the task ends its goroutine.
+// run runs the task and finishes the call, also if the task ends its goroutine.
 func (k *call) run() {
 	defer k.finish()
 	defer k.handle()
@@ -162,7 +162,7 @@ func (k *call) info() Info {
 	return Info{TaskID: k.taskID, WorkerIndex: k.s.cfg.Index, Deadline: k.s.deadline(k.expire), Meta: k.meta}
 }
 
-// handle lets the task answer for its failure.
+// handle calls the task's OnException.
 func (k *call) handle() {
 	if k.err == nil {
 		return
@@ -178,10 +178,10 @@ func (k *call) handle() {
 	}
 }
 
-// finish turns what came of the task into an answer.
+// finish turns the task's outcome into an answer.
 func (k *call) finish() {
-	defer k.settle()
-	k.s.judge(k, k.err)
+	defer k.complete()
+	k.s.countEnd(k, k.err)
 	if k.failure != nil {
 		k.frame = k.fail(protocol.StatusTaskError, textOf(k.failure))
 		k.report()
@@ -196,7 +196,7 @@ func (k *call) finish() {
 	}
 }
 
-// report tells the pool of a failure that the task did not settle.
+// report passes a failure that the task did not handle to OnException, and logs it.
 func (k *call) report() {
 	if k.s.isKilled() {
 		return
@@ -219,8 +219,8 @@ func (k *call) report() {
 	}
 }
 
-// settle gives the slot back, once, and only then answers.
-func (k *call) settle() {
+// complete returns the slot, once, and then sends the answer.
+func (k *call) complete() {
 	if k.frame == nil {
 		k.frame = k.fail(protocol.StatusTaskError, errGoexit.Error())
 	}
@@ -230,12 +230,12 @@ func (k *call) settle() {
 		row.Release(k.outcome)
 	}
 	k.s.remove(k)
-	// The context, which the task may keep, is part of the call: let the rest go.
+	// The context is part of the call, and the task may keep it: release the rest.
 	k.task, k.value = nil, nil
 	k.respond(k.frame)
 }
 
-// respond sends the call's answer, if nobody has sent one.
+// respond sends the call's answer, unless one was sent.
 func (k *call) respond(b *buffer) {
 	if !k.answered.CompareAndSwap(false, true) {
 		k.s.buffers.put(b)
@@ -244,19 +244,19 @@ func (k *call) respond(b *buffer) {
 	if k.dies {
 		b.b = b.b[:len(b.b)/2]
 	}
-	k.c.out.send(b, k.c.owed.Load() > 2)
+	k.c.out.send(b, k.c.pending.Load() > 2)
 	if k.dies {
 		k.s.Kill()
 	}
-	k.c.pay()
+	k.c.donePending()
 }
 
 func (k *call) fail(status protocol.Status, text string) *buffer {
 	return k.s.failureFrame(k.id, status, text, k.taskID)
 }
 
-// logFailure makes one record of a failure: with the stack where it is a panic, and with Run's own
-// error where a handler has put another in its place.
+// logFailure logs a failure as one record: with the stack of a panic, and with Run's own error if
+// OnException returned another.
 func (k *call) logFailure(level slog.Level, what string, err error) {
 	attrs := []any{"worker", k.s.cfg.Index, "task", k.typ.name, "id", k.taskID, "err", textOf(err)}
 	if k.err != nil && textOf(k.err) != textOf(err) {
@@ -271,8 +271,8 @@ func (k *call) logFailure(level slog.Level, what string, err error) {
 	k.s.log.Log(context.Background(), level, what, attrs...)
 }
 
-// guard runs f, which sets *err. A panic in it becomes a *PanicError there; when f ends the
-// goroutine, errGoexit stays there for the deferred functions of the caller.
+// guard runs f, which sets *err. If f panics, *err becomes a *PanicError; if f ends the goroutine,
+// *err is errGoexit for the deferred functions of the caller.
 func guard(err *error, f func()) {
 	*err = errGoexit
 	defer func() {
@@ -283,7 +283,7 @@ func guard(err *error, f func()) {
 	f()
 }
 
-// textOf returns err's words, also when its Error method panics.
+// textOf returns the text of err, also if its Error method panics.
 func textOf(err error) (text string) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -14,18 +14,18 @@ import (
 	"github.com/taskd-go/task/protocol"
 )
 
-// A conn is one connection. Its reading goroutine takes packages; whoever pays the last of what
-// is owed, that goroutine or a call, closes it.
+// A conn is one connection. Its reading goroutine takes packages. When the reader and all calls of
+// the connection are done, the last of them closes it.
 type conn struct {
-	s      *Server
-	nc     *net.UnixConn
-	in     *protocol.Reader // nil before the greeting
-	out    writer
-	place  int           // among the row's connections; -1: none
-	opened bool          // the first frame has come
-	last   atomic.Uint64 // the last id that was read whole
-	owed   atomic.Int32  // 1 for the reader, 1 for each call without its answer
-	stuck  bool          // its reader runs a task that is past its hard limit; Server.mu
+	s       *Server
+	nc      *net.UnixConn
+	in      *protocol.Reader // nil before the greeting
+	out     writer
+	place   int           // of the connection in the row; -1: it has none
+	opened  bool          // the first frame has arrived
+	last    atomic.Uint64 // id of the last package that was read whole
+	pending atomic.Int32  // 1 for the reader, 1 for each call without its answer
+	stuck   bool          // its reader runs a task that is past its hard limit; Server.mu
 
 	mu       sync.Mutex // for the reading deadline
 	greeted  bool
@@ -33,8 +33,8 @@ type conn struct {
 	midFrame bool
 }
 
-// serve reads until the connection's end. A task that runs on this goroutine may end it;
-// another one goes on then.
+// serve reads until the connection ends. If a task that runs on this goroutine ends it, another
+// goroutine goes on.
 func (c *conn) serve() {
 	done := false
 	defer func() {
@@ -47,10 +47,10 @@ func (c *conn) serve() {
 		c.s.callerGone(c)
 	}
 	done = true
-	c.pay()
+	c.donePending()
 }
 
-// greet lets the peer in, if it is one of ours, and writes the greeting.
+// greet checks the peer's user and writes the greeting.
 func (c *conn) greet() bool {
 	if !c.s.admitsPeer(c.nc) || c.out.init(c.nc, &c.s.buffers, c.s.answerTimeout) != nil {
 		return false
@@ -66,7 +66,7 @@ func (c *conn) greet() bool {
 	return true
 }
 
-// admitsPeer says whether the peer is this user or root.
+// admitsPeer reports whether the peer belongs to this user or to root.
 func (s *Server) admitsPeer(nc *net.UnixConn) bool {
 	who, err := sys.Peer(nc)
 	if err != nil {
@@ -92,8 +92,8 @@ func (c *conn) read() {
 	}
 }
 
-// take admits one package or refuses it, in the order of checks that the protocol gives; false:
-// nothing more is to be read.
+// take admits one package or refuses it. The checks have the order that PROTOCOL.md gives. It
+// returns false if the connection reads no more.
 func (c *conn) take(body []byte, owned bool) bool {
 	s := c.s
 	c.open()
@@ -131,12 +131,12 @@ func (c *conn) take(body []byte, owned bool) bool {
 	k := c.newCall(&p, typ, now, fault)
 	switch {
 	case fault == DieAfterAccepting:
-		s.cfg.Row.Begin(k.record) // nobody can prove that it has not
+		s.cfg.Row.Begin(k.record) // no proof is possible that it has not
 		s.Kill()
-		k.settle()
+		k.complete()
 		return false
 	case p.Alone && !k.cancel && k.async:
-		// The client goes on once it has its answer, and so must this goroutine.
+		// The client sends its next package once it has its answer, so this goroutine must read on.
 		if k.prepare(); k.ready {
 			s.runners.run(k)
 		}
@@ -149,7 +149,7 @@ func (c *conn) take(body []byte, owned bool) bool {
 	return true
 }
 
-// illegal answers a body that is no package; an id that could be read counts as read.
+// illegal answers a body that is no package. If its id could be read, the package counts as read.
 func (c *conn) illegal(err error) {
 	var bad *protocol.Error
 	if !errors.As(err, &bad) {
@@ -161,7 +161,7 @@ func (c *conn) illegal(err error) {
 	c.refuse(bad.ID, bad.Status, bad.Text)
 }
 
-// open takes a place among the row's connections, at the first frame.
+// open takes a place for the connection in the row, at the first frame.
 func (c *conn) open() {
 	if !c.opened {
 		c.opened = true
@@ -169,11 +169,11 @@ func (c *conn) open() {
 	}
 }
 
-// readEnded says what the peer should know of the end of reading.
+// readEnded sends what the peer must know about the end of reading.
 func (c *conn) readEnded(err error) {
 	status, text := readFault(err, c.s.cfg.FrameTimeout)
 	draining := c.s.isDraining()
-	// A drain cuts a frame that was on its way: no fault of the peer's.
+	// A drain cuts off a frame that is on its way. That is no fault of the peer.
 	if status == protocol.StatusPackageTooLarge || status != protocol.StatusOK && !draining {
 		c.refuse(0, status, text)
 		c.shut()
@@ -183,8 +183,8 @@ func (c *conn) readEnded(err error) {
 	}
 }
 
-// readFault returns the status that a reader's error stands for; 0: the stream ended between
-// two frames, or is lost.
+// readFault returns the status for a reader's error, 0 if the stream ended between two frames or is
+// lost.
 func readFault(err error, frameTimeout time.Duration) (protocol.Status, string) {
 	var bad *protocol.Error
 	switch {
@@ -196,8 +196,8 @@ func readFault(err error, frameTimeout time.Duration) (protocol.Status, string) 
 	return protocol.StatusOK, ""
 }
 
-// shut makes the peer's writes fail and takes what it has written already: the peer then is not
-// stuck in a write and reads its answer, and closing does not reset the connection.
+// shut makes the peer's writes fail and reads what it has written. So the peer does not hang in a
+// write and reads its answer, and closing does not reset the connection.
 func (c *conn) shut() {
 	discard(c.nc, c.s.cfg.FrameTimeout)
 }
@@ -206,44 +206,44 @@ func discard(nc *net.UnixConn, within time.Duration) {
 	if sys.CloseRead(nc) != nil || nc.SetReadDeadline(time.Now().Add(within)) != nil {
 		return
 	}
-	// However it ends, the connection is closed next.
+	// The connection is closed next, with or without an error.
 	_, _ = io.Copy(io.Discard, nc)
 }
 
 // refuse answers a package that takes no slot.
 func (c *conn) refuse(id uint64, status protocol.Status, text string) {
-	c.out.send(c.s.failureFrame(id, status, text, 0), c.owed.Load() > 1)
+	c.out.send(c.s.failureFrame(id, status, text, 0), c.pending.Load() > 1)
 }
 
-// notice tells the peer which package was the last that was read.
+// notice sends the id of the last package that was read to the peer.
 func (c *conn) notice() {
 	b := c.s.buffers.get(0)
 	b.b = protocol.AppendNotice(b.b, c.last.Load())
 	c.out.send(b, false)
 }
 
-// owe adds an answer that is to be sent; false: the connection has ended already.
-func (c *conn) owe() bool {
+// addPending counts an answer that is to be sent. It returns false if the connection has ended.
+func (c *conn) addPending() bool {
 	for {
-		n := c.owed.Load()
+		n := c.pending.Load()
 		if n == 0 {
 			return false
 		}
-		if c.owed.CompareAndSwap(n, n+1) {
+		if c.pending.CompareAndSwap(n, n+1) {
 			return true
 		}
 	}
 }
 
-// pay takes back one that was owed; with the last one the connection ends.
-func (c *conn) pay() {
-	if c.owed.Add(-1) > 0 {
+// donePending ends what addPending counted. The last one closes the connection.
+func (c *conn) donePending() {
+	if c.pending.Add(-1) > 0 {
 		return
 	}
 	if c.place >= 0 {
 		c.s.cfg.Row.ConnClose(c.place)
 	}
-	// Everything is sent, or the connection is lost.
+	// Everything was sent, or the connection is lost.
 	_ = c.nc.Close()
 	c.s.ended(c)
 }
@@ -256,7 +256,7 @@ func (c *conn) partial(begin bool) {
 	c.setReadDeadline()
 }
 
-// readUntil ends all reading at t.
+// readUntil sets the instant at which reading ends.
 func (c *conn) readUntil(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -271,21 +271,21 @@ func (c *conn) setReadDeadline() {
 			until = t
 		}
 	}
-	// It fails on a closed connection only, and then the next read says so.
+	// It fails only for a closed connection, and then the next read fails too.
 	_ = c.nc.SetReadDeadline(until)
 }
 
-// drain ends the reading of new packages. Where closing the reading side is no barrier the peer
-// is told first and may go on until it half-closes or the grace is over.
+// drain ends the reading of new packages. On systems where closing the reading side is no barrier,
+// it notifies the peer first, which may send on until it half-closes or the grace is over.
 func (c *conn) drain() {
 	if c.s.barrier {
-		if sys.CloseRead(c.nc) != nil { // it has ended, or a task has closed its descriptor: nobody else wakes the reader
+		if sys.CloseRead(c.nc) != nil { // the stream has ended, or a task has closed its descriptor: then only this wakes the reader
 			c.readUntil(time.Unix(1, 0))
 		}
 		return
 	}
 	c.readUntil(time.Now().Add(c.s.cfg.DrainGrace))
-	if !c.owe() {
+	if !c.addPending() {
 		return
 	}
 	c.mu.Lock()
@@ -294,5 +294,5 @@ func (c *conn) drain() {
 	if greeted {
 		c.notice()
 	}
-	c.pay()
+	c.donePending()
 }

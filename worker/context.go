@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// A taskContext is a task's context. A context of the standard library behind it is made only
-// when someone looks: most tasks never do, and it costs more than the rest of a small call.
+// A taskContext is a task's context. It makes the context of the standard library behind it at the
+// first use: most tasks never use it, and it costs more than the rest of a small call.
 type taskContext struct {
 	draining <-chan struct{} // the server's
-	deadline time.Time       // when it will end by itself; zero: not known
+	deadline time.Time       // when it ends by itself; zero: unknown
 
 	mu     sync.Mutex
 	inner  context.Context
 	cancel context.CancelCauseFunc
-	cause  error // why it has ended; nil: it has not
+	cause  error // why the context ended; nil: it has not ended
 }
 
 type drainingKey struct{}
 
-// Draining returns the channel that closes when the worker of a task's ctx drains; nil outside
-// a task.
+// Draining returns a channel that closes when the worker of the task with context ctx begins to
+// drain. Outside a task it returns nil.
 func Draining(ctx context.Context) <-chan struct{} {
 	c, _ := ctx.Value(drainingKey{}).(<-chan struct{})
 	return c
@@ -31,8 +31,8 @@ func (c *taskContext) Deadline() (time.Time, bool) { return c.deadline, !c.deadl
 func (c *taskContext) Done() <-chan struct{}       { return c.made().Done() }
 func (c *taskContext) Err() error                  { return c.made().Err() }
 
-// Value hands every other key to the inner context, so that context.Cause and contexts derived
-// from this one find what they know.
+// Value passes every key but drainingKey to the inner context, so that context.Cause and derived
+// contexts work.
 func (c *taskContext) Value(key any) any {
 	if key == (drainingKey{}) {
 		return c.draining
@@ -52,7 +52,7 @@ func (c *taskContext) made() context.Context {
 	return c.inner
 }
 
-// end ends the context with cause; the first cause counts.
+// end ends the context with cause. The first cause counts.
 func (c *taskContext) end(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

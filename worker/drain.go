@@ -6,18 +6,18 @@ import (
 	"github.com/taskd-go/task/internal/sys"
 )
 
-// drainState is how far the drain is.
+// drainState is the state of the drain.
 type drainState struct {
 	begun  bool
-	end    bool  // of the pool: the backlog is refused
+	end    bool  // the pool ends: the backlog is refused
 	until  int64 // when Serve gives up, CLOCK_MONOTONIC; 0: never
-	cutAt  int64 // when the contexts end; 0: not any more
-	cut    error // why the contexts have ended; nil: they have not
-	idleAt int64 // since when no task runs; 0: some do
+	cutAt  int64 // when the contexts end; 0: they have, or never do
+	cut    error // why the contexts ended; nil: they have not
+	idleAt int64 // since when no task runs; 0: tasks run
 }
 
-// limit returns when Serve gives up at the latest. Once no task runs, what is left is answers
-// that clients have still to take, and readers whose descriptor a task has closed.
+// limit returns when Serve gives up at the latest. Once no task runs, Serve waits only for clients
+// to read their answers, and for readers whose descriptor a task has closed.
 func (d *drainState) limit(now int64, running int, answerTimeout time.Duration) int64 {
 	if running > 0 {
 		d.idleAt = 0
@@ -29,8 +29,8 @@ func (d *drainState) limit(now int64, running int, answerTimeout time.Duration) 
 	return earlier(d.until, d.idleAt+int64(answerTimeout+time.Second))
 }
 
-// forgive moves the limits by the time in which the process was suspended.
-func (d *drainState) forgive(late int64) {
+// extend moves the limits by the time for which the process was suspended.
+func (d *drainState) extend(late int64) {
 	if d.until != 0 {
 		d.until += late
 	}
@@ -39,15 +39,16 @@ func (d *drainState) forgive(late int64) {
 	}
 }
 
-// Drain stops accepting: accepting becomes 0, then no more connections are accepted and stopped
-// is closed, then each connection drains as PROTOCOL.md says. Tasks go on, at most for within
-// (negative: for ever), and not for those that are past their hard limit; in its last second, or last fifth if that is shorter, their contexts
-// end with ErrDrain. At the end of within Serve returns an error that lists what still runs.
-// With end, what sits in the backlog is accepted and answered with -2 before stopped is closed;
-// a later call can still ask for it as long as stopped is open.
+// Drain stops accepting: the row's accepting becomes false, then the server accepts no more
+// connections and closes stopped, then each connection drains as PROTOCOL.md says. Tasks run on for
+// at most within (negative: without a bound); the server does not wait for tasks that are past
+// their hard limit. In the last second of within, or its last fifth if that is shorter, the tasks'
+// contexts end with ErrDrain. At the end of within Serve returns an error that lists the tasks that
+// still run. With end, the server accepts the connections in the backlog and answers their calls
+// with -2 before it closes stopped; a later call of Drain can ask for that until stopped is closed.
 //
-// A second call may shorten within, never lengthen it. Drain does not block and is safe for
-// concurrent use, before Serve too: Serve then begins with the drain.
+// A second call may shorten within but not lengthen it. Drain does not block. It is safe for
+// concurrent use, also before Serve, which then begins with the drain.
 func (s *Server) Drain(within time.Duration, end bool) (stopped <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,10 +63,10 @@ func (s *Server) Drain(within time.Duration, end bool) (stopped <-chan struct{})
 		d.begun = true
 		s.cfg.Row.SetAccepting(false)
 		close(s.draining)
-		// It fails on a closed listener only, which accepts nothing either.
+		// It fails only for a closed listener, which accepts nothing.
 		_ = s.cfg.Listener.SetDeadline(time.Unix(1, 0))
 	}
-	s.poke()
+	s.wakeEnd()
 	return s.stopped
 }
 
@@ -78,44 +79,44 @@ func (s *Server) isDraining() bool {
 	}
 }
 
-// atEnd says whether the drain is the pool's end.
+// atEnd reports whether the pool ends with this drain.
 func (s *Server) atEnd() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.drain.end
 }
 
-// poke wakes awaitEnd.
-func (s *Server) poke() {
+// wakeEnd wakes awaitEnd.
+func (s *Server) wakeEnd() {
 	select {
 	case s.changed <- struct{}{}:
 	default:
 	}
 }
 
-// noticeEmpty wakes awaitEnd when nothing is left that is worth waiting for. Server.mu is held.
+// noticeEmpty wakes awaitEnd if it has nothing left to wait for. The caller holds Server.mu.
 func (s *Server) noticeEmpty() {
 	if s.drain.begun && s.onlyOverdue() {
-		s.poke()
+		s.wakeEnd()
 	}
 }
 
-// onlyOverdue says whether every task that is left is past its hard limit and
-// has been answered for, and every connection that is left waits for such a task alone. Server.mu is held.
+// onlyOverdue reports whether every remaining task is past its hard limit and has been answered,
+// and every remaining connection waits only for such a task. The caller holds Server.mu.
 func (s *Server) onlyOverdue() bool {
 	if s.running.n != s.running.overdue {
 		return false
 	}
 	for c := range s.conns {
-		if !c.stuck || c.owed.Load() > 1 {
+		if !c.stuck || c.pending.Load() > 1 {
 			return false
 		}
 	}
 	return true
 }
 
-// refuseBacklog answers, at the end of the pool, what waits in the listener's backlog. wait
-// returns when the last of it is answered.
+// refuseBacklog refuses the calls in the listener's backlog at the end of the pool. wait returns
+// when the last one is answered.
 func (s *Server) refuseBacklog() (wait func()) {
 	if !s.atEnd() {
 		return func() {}
@@ -131,7 +132,7 @@ func (s *Server) refuseBacklog() (wait func()) {
 	return r.wg.Wait
 }
 
-// drainConns begins the drain of every connection. None is added any more.
+// drainConns begins the drain of every connection. No connection is added after it.
 func (s *Server) drainConns() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,15 +141,15 @@ func (s *Server) drainConns() {
 	}
 }
 
-// awaitEnd waits until every task and connection has ended, but for tasks that are past their
-// hard limit, or until the drain's limit has passed.
+// awaitEnd waits until every connection and every task that is not past its hard limit has ended,
+// or until the drain's limit has passed.
 func (s *Server) awaitEnd() error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	var planned int64
 	for {
 		s.mu.Lock()
-		s.drain.forgive(lateness(planned, sys.Now()))
+		s.drain.extend(lateness(planned, sys.Now()))
 		over := s.onlyOverdue()
 		until := s.drain.limit(sys.Now(), s.running.n, s.answerTimeout)
 		next := until
@@ -180,8 +181,8 @@ func (s *Server) awaitEnd() error {
 	}
 }
 
-// abandon closes the connections and returns an error that names the tasks which still run.
-// Where none does, all that is lost is answers that a client did not take.
+// abandon closes the connections and returns an error that names the tasks that still run. Without
+// such tasks only answers that a client did not read are lost.
 func (s *Server) abandon(why string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -349,7 +349,7 @@ func TestDrainDoesNotCancelMarkedTasks(t *testing.T) {
 		r.server.mu.Lock()
 		defer r.server.mu.Unlock()
 		for c := range r.server.conns {
-			return c.owed.Load() == 1
+			return c.pending.Load() == 1
 		}
 		return false
 	})

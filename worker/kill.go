@@ -2,25 +2,24 @@ package worker
 
 import "errors"
 
-// A Fault is a death that a package brings to the server that reads it.
+// A Fault makes the server simulate a crash when it reads a package.
 type Fault uint8
 
 const (
 	NoFault            Fault = iota
 	DieBeforeAccepting       // the package counts as unread
-	DieAfterAccepting        // it holds a slot, and its task does not begin
-	DieInAnswer              // half of its answer is sent; the task of a package that is asynchronous does not begin
+	DieAfterAccepting        // the package holds a slot, and its task does not begin
+	DieInAnswer              // half of the answer is sent; the task of an asynchronous package does not begin
 )
 
-// ErrKilled is the cause of the contexts of tasks whose server was killed.
+// ErrKilled is the cause for which a task's context ends at Kill.
 var ErrKilled = errors.New("the worker was killed")
 
-// Kill ends the server as SIGKILL ends a process, as far as that goes inside one: all
-// connections end without an answer, and nothing counts in the row any more, so that Finish
-// makes what was running lost. Once stopped, Drain's result, is closed another server may accept
-// on the listener. The tasks' contexts end, but tasks go on, and Serve returns when the last of
-// them has ended; until then the row must not be freed. Safe for concurrent use, and more than
-// once.
+// Kill simulates SIGKILL: all connections end without an answer, and the server no longer counts in
+// the row, so that Finish counts the running tasks as lost. Once stopped, the result of Drain, is
+// closed, another server may accept on the listener. The tasks' contexts end, but tasks may run on;
+// Serve returns when the last one has ended, and until then the row must not be freed. Kill may be
+// called more than once, and is safe for concurrent use.
 func (s *Server) Kill() {
 	s.mu.Lock()
 	if !s.isKilled() {
@@ -53,8 +52,8 @@ func (s *Server) faultOf(task []byte) Fault {
 	return s.cfg.Fault(string(task))
 }
 
-// dieBefore notes what a process that never read the package would leave behind: the ids that
-// it read end before this one.
+// dieBefore leaves in the row what a process that never read the package leaves: the ids that it
+// read end before this one.
 func (s *Server) dieBefore(c *conn, id uint64) {
 	if c.place >= 0 {
 		s.cfg.Row.ConnRead(c.place, id-1)

@@ -13,39 +13,39 @@ import (
 
 const (
 	maxDump   = 256 << 10   // bytes of the goroutine dump of a soft limit
-	dumpEvery = time.Second // at most: a dump stops the worker for a moment, and the parent has to read it
+	dumpEvery = time.Second // between dumps: one stops the worker for a moment, and the parent has to read it
 )
 
-// suspended is a delay that no busy machine gives a timer: the process was stopped, or its
-// group frozen, and its tasks could not run either.
-const suspended = time.Second
+// suspension is a delay of a timer that shows that the process was stopped or frozen, and not that
+// the machine is busy. Its tasks could not run either.
+const suspension = time.Second
 
-// lateness returns how long the process was suspended, for a timer that was set for at and
-// fires at now; 0 when it was not. A second is added, since the suspension began before at.
+// lateness returns for how long the process was suspended, 0 if it was not, given a timer that was
+// set for at and fires at now. It adds a second, because the suspension began before at.
 func lateness(at, now int64) int64 {
-	if at == 0 || now-at < int64(suspended) {
+	if at == 0 || now-at < int64(suspension) {
 		return 0
 	}
-	return now - at + int64(suspended)
+	return now - at + int64(suspension)
 }
 
-// An Overdue is a task whose soft or hard limit has passed.
+// An Overdue is a task that has passed its soft or hard limit.
 type Overdue struct {
 	TaskID  uint64
 	Task    string
 	Limit   time.Duration
 	Started int64  // CLOCK_MONOTONIC, ns
-	Dump    []byte // at the soft limit: what all goroutines were doing, at most 256 KiB; nil within a second of the last one
+	Dump    []byte // at the soft limit: the stacks of all goroutines, at most 256 KiB; nil within a second of the last dump
 }
 
-// A schedule is what the watch wakes for: instants of CLOCK_MONOTONIC, 0: none.
+// A schedule is when the watch wakes: instants of CLOCK_MONOTONIC; 0: never.
 type schedule struct {
 	wakeAt  int64
 	auditAt int64
 	began   bool // a call has begun since the last sweep
 }
 
-// limitEnd returns when the smaller of two limits passes; a limit that is not above 0 is none.
+// limitEnd returns when the smaller of two limits passes. A limit <= 0 is no limit.
 func limitEnd(now int64, a, b time.Duration) int64 {
 	limit := a
 	if limit <= 0 || b > 0 && b < a {
@@ -60,7 +60,7 @@ func limitEnd(now int64, a, b time.Duration) int64 {
 	return now + int64(limit)
 }
 
-// earlier returns the earlier of two instants, of which 0 is none.
+// earlier returns the earlier of two instants; 0 is no instant.
 func earlier(a, b int64) int64 {
 	if a == 0 || b != 0 && b < a {
 		return b
@@ -68,7 +68,7 @@ func earlier(a, b int64) int64 {
 	return a
 }
 
-// due returns the next instant at which the watch has something to do for k; 0: none.
+// due returns the next instant at which the watch must act on k, 0 if there is none.
 func (k *call) due() int64 {
 	var t int64
 	if k.cancel && !k.callerPast {
@@ -86,15 +86,16 @@ func (k *call) due() int64 {
 	return t
 }
 
-// limit is when a limit passes, not counting the time in which the task could not run.
+// limit returns when a limit passes, without the time for which the process was suspended.
 func (k *call) limit(at int64) int64 {
-	if at == 0 || at > math.MaxInt64-k.forgiven {
+	if at == 0 || at > math.MaxInt64-k.suspended {
 		return at
 	}
-	return at + k.forgiven
+	return at + k.suspended
 }
 
-// arm makes the watch wake at t at the latest; 0 is nothing. Server.mu is held.
+// arm makes the watch wake at t at the latest. For t = 0 it does nothing. The caller holds
+// Server.mu.
 func (s *Server) arm(t int64) {
 	if t == 0 || s.watch.wakeAt != 0 && s.watch.wakeAt <= t {
 		return
@@ -106,8 +107,8 @@ func (s *Server) arm(t int64) {
 	}
 }
 
-// runWatch keeps time limits, audits and the worker's age until end is closed. One timer serves
-// all; while nothing runs it is armed for the age limit alone.
+// runWatch enforces time limits, audits and the worker's age limit until end is closed. It has one
+// timer, which waits only for the age limit while no task runs.
 func (s *Server) runWatch(end <-chan struct{}) {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
@@ -125,14 +126,14 @@ func (s *Server) runWatch(end <-chan struct{}) {
 	}
 }
 
-// sweep acts on everything that is due and returns when to come again; 0: when armed.
+// sweep acts on everything that is due, and returns when to sweep again, 0 for when arm says.
 func (s *Server) sweep(now int64) (next int64) {
 	var gone, soft, hard []*call
 	s.mu.Lock()
 	late := lateness(s.watch.wakeAt, now)
 	s.watch.wakeAt = 0
 	s.running.each(func(k *call) {
-		k.forgiven += late
+		k.suspended += late
 		if k.cancel && k.expire != 0 && !k.callerPast && now >= k.expire {
 			k.callerPast = true
 			gone = append(gone, k)
@@ -163,10 +164,10 @@ func (s *Server) sweep(now int64) (next int64) {
 	}
 	if s.recycle.ageAt != 0 && now >= s.recycle.ageAt {
 		s.recycle.ageAt = 0
-		s.wish(tasktype.ReasonRecycledAge)
+		s.requestSuccessor(tasktype.ReasonRecycledAge)
 	}
 	if s.watch.began && s.cfg.Processors.vary() {
-		next = earlier(next, now+int64(longTask)) // else each of many short calls would wake the watch
+		next = earlier(next, now+int64(longTask)) // so that not each of many short calls wakes the watch
 	}
 	s.watch.began = false
 	next = earlier(next, earlier(s.watch.auditAt, s.recycle.ageAt))
@@ -183,14 +184,14 @@ func (s *Server) sweep(now int64) (next int64) {
 	s.softLimits(soft)
 	if audit {
 		s.audit()
-		s.weigh()
+		s.checkMemory()
 	}
 	return next
 }
 
-// softLimits ends the contexts of the tasks and tells the parent what the worker was doing
-// before that. Neither a parent nor a client that is stuck may hold up the watch: what waits
-// for them has a goroutine of its own, here and in hardLimit.
+// softLimits ends the contexts of the tasks, and sends a dump from before that to the parent.
+// Neither a parent nor a client that hangs may hold up the watch, so here and in hardLimit what
+// waits for them has a goroutine of its own.
 func (s *Server) softLimits(past []*call) {
 	var dump []byte
 	if len(past) > 0 && s.cfg.OnSoftLimit != nil && s.mayDump() {
@@ -218,16 +219,16 @@ func (s *Server) mayDump() bool {
 	return true
 }
 
-// hardLimit answers the caller at once. The task keeps its slot: it stays in running until it
-// ends by itself, or with the process, as lost. The parent replaces the worker and lets it drain;
-// the drain does not wait for this task.
+// hardLimit answers the caller at once. The task keeps its slot and counts as running until it ends
+// by itself, or as lost with the process. The parent replaces the worker and makes it drain; the
+// drain does not wait for this task.
 func (s *Server) hardLimit(k *call) {
 	s.cfg.Row.SetAccepting(false)
 	limit := time.Duration(k.hard - k.started)
 	s.log.Error("time limit passed", "worker", s.cfg.Index, "task", k.typ.name, "id", k.taskID, "limit", limit)
 	s.wg.Go(func() {
 		k.respond(k.fail(protocol.StatusTaskError, fmt.Sprintf("time limit: %s still ran after %s", k.typ.name, limit)))
-		s.poke()
+		s.wakeEnd()
 	})
 	if s.cfg.OnHardLimit != nil {
 		overdue := Overdue{TaskID: k.taskID, Task: k.typ.name, Limit: limit, Started: k.started}

@@ -5,20 +5,21 @@ import (
 	"time"
 )
 
-// longTask is how long a task may run before it counts as one that keeps a processor busy.
+// longTask is for how long a task runs before it may be one that keeps a processor busy.
 const longTask = 10 * time.Millisecond
 
-// Processors says how much of the machine a worker takes, as values of GOMAXPROCS. It has its
-// Share while all tasks are short: threads that wake each other for the same work are most of what a
-// short call costs. Each task that has run for 10 ms may be one that spins, and gives the
-// worker one more, up to Most, so that it holds up neither timers nor other calls; that is given
-// back within a second or two of its end. The zero Processors leaves GOMAXPROCS alone, and so
-// does any, once the program has set it.
+// Processors says how many processors a worker uses, as values of GOMAXPROCS. While all tasks are
+// short the worker uses Share: threads that wake each other for the same work are most of what a
+// short call costs. A task that has run for 10 ms may spin, so each such task adds one, up to Most,
+// and holds up neither timers nor other calls; one or two seconds after its end the worker gives
+// that one back. The zero Processors does not change GOMAXPROCS. Neither does any other once the
+// program sets it.
 type Processors struct{ Share, Most int }
 
 func (p Processors) vary() bool { return p.Most > p.Share }
 
-// shareProcessors follows the number of long tasks; down only when it may go down. The watch's.
+// shareProcessors sets GOMAXPROCS by the number of long tasks, to a smaller value only if
+// mayShrink. Only the watch calls it.
 func (s *Server) shareProcessors(long int, mayGoDown bool) {
 	want := min(s.cfg.Processors.Share+long, s.cfg.Processors.Most)
 	if want == s.processors || want < s.processors && !mayGoDown {

@@ -11,28 +11,28 @@ import (
 	"github.com/taskd-go/task/tasktype"
 )
 
-// Recycle says when a worker wants a successor; 0: never. Each worker adds a tenth at most,
-// drawn at random, to each of its limits, so that workers that started together and are loaded
-// evenly do not want successors together.
+// Recycle says when a worker requests a successor; 0: never. Each worker adds at most a tenth, at
+// random, to each of its limits, so that workers that started together and have the same load do
+// not request successors together.
 type Recycle struct {
-	MaxTasks  int           // tasks that gave their slot back
-	MaxAge    time.Duration // since it accepts
-	MaxMemory int64         // resident bytes, looked at with the audit: while tasks run, and once within a second after the last
+	MaxTasks  int           // tasks that have ended
+	MaxAge    time.Duration // since the worker accepts
+	MaxMemory int64         // resident bytes, compared each second while tasks run, and once within a second after the last
 }
 
-// recycling is how far a server is from wanting a successor. Server.mu.
+// recycling says what is left until a server requests a successor. Server.mu guards it.
 type recycling struct {
-	tasks  int64 // that may still end; math.MaxInt64: any number
-	memory int64 // math.MaxInt64: any size
-	ageAt  int64 // CLOCK_MONOTONIC; 0: none
-	wished bool
+	tasks  int64 // tasks that may still end; math.MaxInt64: no limit
+	memory int64 // bytes; math.MaxInt64: no limit
+	ageAt  int64 // CLOCK_MONOTONIC; 0: no limit
+	asked  bool
 }
 
 func newRecycling(r Recycle) recycling {
 	return recycling{tasks: spread(int64(r.MaxTasks)), memory: spread(r.MaxMemory)}
 }
 
-// spread adds up to a tenth to a limit; one that is not above 0 is none.
+// spread adds up to a tenth to limit, at random. For limit <= 0 it returns math.MaxInt64.
 func spread(limit int64) int64 {
 	if limit <= 0 {
 		return math.MaxInt64
@@ -44,7 +44,7 @@ func spread(limit int64) int64 {
 	return limit + more
 }
 
-// beginAge starts the age's clock.
+// beginAge sets the age limit, from now.
 func (s *Server) beginAge() {
 	age := spread(int64(s.cfg.Recycle.MaxAge))
 	now := sys.Now()
@@ -57,29 +57,29 @@ func (s *Server) beginAge() {
 	s.arm(s.recycle.ageAt)
 }
 
-// wish asks for a successor, once: a worker that is on its way out, or has asked before, does
-// not. Server.mu is held by a caller that holds up the end of Serve.
-func (s *Server) wish(reason tasktype.Reason) {
-	if s.recycle.wished || s.drain.begun || s.cfg.OnRecycle == nil {
+// requestSuccessor calls OnRecycle, once, unless the worker drains. The caller holds Server.mu and
+// holds up the end of Serve.
+func (s *Server) requestSuccessor(reason tasktype.Reason) {
+	if s.recycle.asked || s.drain.begun || s.cfg.OnRecycle == nil {
 		return
 	}
-	s.recycle.wished = true
+	s.recycle.asked = true
 	s.wg.Go(func() { s.cfg.OnRecycle(reason) })
 }
 
-// taskEnded counts a task that gave its slot back. Server.mu is held.
+// taskEnded counts a task that has ended. The caller holds Server.mu.
 func (s *Server) taskEnded() {
 	if s.recycle.tasks--; s.recycle.tasks <= 0 {
-		s.wish(tasktype.ReasonRecycledTasks)
+		s.requestSuccessor(tasktype.ReasonRecycledTasks)
 	}
 }
 
-// weigh compares the resident size with its limit.
-func (s *Server) weigh() {
+// checkMemory compares the resident size with its limit.
+func (s *Server) checkMemory() {
 	if s.recycle.memory == math.MaxInt64 || memstat.Resident(os.Getpid()) <= s.recycle.memory {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.wish(tasktype.ReasonRecycledMemory)
+	s.requestSuccessor(tasktype.ReasonRecycledMemory)
 }

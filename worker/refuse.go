@@ -12,7 +12,7 @@ import (
 	"github.com/taskd-go/task/protocol"
 )
 
-// backlogQuiet is how long nobody must come for a backlog to count as empty.
+// backlogQuiet is for how long no connection must arrive for a backlog to count as empty.
 const backlogQuiet = 10 * time.Millisecond
 
 // A refuser answers every package of the connections that it accepts with -2.
@@ -25,9 +25,9 @@ type refuser struct {
 	wg       sync.WaitGroup
 }
 
-// Refuse accepts everything that sits in l's backlog and answers every package in it with -2,
-// then returns; for an index whose worker is gone at the end of the pool. It takes at most
-// within. l stays open, without a deadline.
+// Refuse accepts the connections in the backlog of l, answers every package on them with -2, and
+// returns after at most within. It serves an index whose worker is gone at the end of the pool. l
+// stays open, without a deadline.
 func Refuse(l *net.UnixListener, index int, maxPackageSize int, within time.Duration) {
 	s := &Server{cfg: Config{Index: index}, log: slog.Default()}
 	r := &refuser{
@@ -42,7 +42,7 @@ func Refuse(l *net.UnixListener, index int, maxPackageSize int, within time.Dura
 	_ = l.SetDeadline(time.Time{})
 }
 
-// backlog accepts until nobody waits, at most for within.
+// backlog accepts until no connection waits, at most for within.
 func (r *refuser) backlog(l *net.UnixListener, within time.Duration) {
 	for end := time.Now().Add(within); time.Now().Before(end); {
 		if l.SetDeadline(time.Now().Add(backlogQuiet)) != nil {
@@ -54,14 +54,14 @@ func (r *refuser) backlog(l *net.UnixListener, within time.Duration) {
 			r.wg.Go(func() { r.refuse(nc) })
 		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, net.ErrClosed):
 			return
-		default: // out of descriptors: those that are open now give theirs back
+		default: // out of descriptors, until the connections that are open now close
 			time.Sleep(backlogQuiet)
 		}
 	}
 }
 
-// refuse answers what has come on nc. An error of the connection ends it: nobody is there to be
-// answered.
+// refuse answers the packages on nc. An error ends the connection: then no client waits for an
+// answer.
 func (r *refuser) refuse(nc *net.UnixConn) {
 	defer nc.Close()
 	if nc.SetDeadline(time.Now().Add(r.grace)) != nil || !r.admits(nc) {
@@ -113,7 +113,7 @@ func (r *refuser) end(nc *net.UnixConn, err error, last uint64) {
 		}
 		discard(nc, r.grace)
 	}
-	// Nobody may be there any more to read it.
+	// The client may be gone.
 	if nc.SetDeadline(time.Now().Add(r.grace)) == nil {
 		_, _ = nc.Write(protocol.AppendNotice(nil, last))
 	}

@@ -2,16 +2,16 @@ package worker
 
 import "sync"
 
-// maxIdleRunners bounds the goroutines that wait for a call.
+// maxIdleRunners bounds the number of idle goroutines.
 const maxIdleRunners = 256
 
-// runners runs calls, none of which waits for another. A call goes into a queue, and one idle
-// goroutine is woken for all that are there: before it runs the first it wakes the next
-// goroutine, which finds the others gone if they were short. So a burst of short calls costs few
-// wake-ups, and one that blocks holds up nobody.
+// runners is a goroutine pool for calls; no call waits for another. A call goes into a queue, and
+// one idle goroutine wakes up for all calls in it. Before it runs the first call it wakes the next
+// goroutine, which finds the queue empty if the calls were short. So a burst of short calls costs
+// few wake-ups, and a call that blocks holds up no other.
 //
-// A goroutine that has nothing to run is kept, the last to fall idle is the first to be woken:
-// its stack has grown already and is warm. An idle one waits on its channel and costs nothing else.
+// A goroutine without a call stays idle on a channel. The one that became idle last is woken first,
+// because its stack has grown and is in the cache.
 type runners struct {
 	mu     sync.Mutex
 	queue  callQueue
@@ -21,14 +21,14 @@ type runners struct {
 	wg     sync.WaitGroup
 }
 
-// run starts k and does not wait for it.
+// run starts k and returns at once.
 func (p *runners) run(k *call) {
 	p.mu.Lock()
 	p.queue.push(k)
 	p.unlock()
 }
 
-// unlock gives mu back, having seen to it that a goroutine comes for what is queued.
+// unlock makes sure that a goroutine comes for the queue, and unlocks mu.
 func (p *runners) unlock() {
 	if p.coming || p.queue.first == nil {
 		p.mu.Unlock()
@@ -47,7 +47,7 @@ func (p *runners) unlock() {
 	next <- struct{}{}
 }
 
-// loop also ends when a task ends its goroutine.
+// loop runs calls until the goroutine has none. It also ends if a task ends its goroutine.
 func (p *runners) loop() {
 	wake := make(chan struct{}, 1)
 	for {
@@ -81,7 +81,7 @@ func (p *runners) close() {
 	p.idle = nil
 }
 
-// A callQueue holds calls in their order.
+// A callQueue holds calls in the order of their arrival.
 type callQueue struct{ first, last *call }
 
 func (q *callQueue) push(k *call) {

@@ -12,16 +12,16 @@ import (
 
 const (
 	auditEvery  = time.Second
-	auditLooks  = 20 // a difference that is seen this often in a row is no task on its way in or out
-	listedTasks = 20 // how many tasks an error names
+	auditLooks  = 20 // reads in a row: a difference in all of them is no task that begins or ends
+	listedTasks = 20 // tasks that an error names
 )
 
 // A callList holds the calls that have a slot.
 type callList struct {
 	first   *call
 	n       int
-	overdue int // of them, past their hard limit
-	long    int // of them, running for longTask or longer
+	overdue int // calls past their hard limit
+	long    int // calls that have run for longTask
 }
 
 func (l *callList) add(k *call) {
@@ -110,8 +110,8 @@ func (s *Server) Cut(cause error) {
 	s.endContexts(cause, func(*call) bool { return true })
 }
 
-// callerGone ends the contexts of the calls that are to end with their caller. When the worker
-// drains it has closed its reading side itself and cannot tell.
+// callerGone ends the contexts of the calls with WithCancel. A worker that drains has closed its
+// reading side itself and cannot find out that a caller is gone.
 func (s *Server) callerGone(c *conn) {
 	if s.isDraining() {
 		return
@@ -119,9 +119,9 @@ func (s *Server) callerGone(c *conn) {
 	s.endContexts(ErrCallerGone, func(k *call) bool { return k.cancel && k.c == c })
 }
 
-// audit compares the in-flight records with the row's running. Both change under it, and on a
-// busy machine a task may rest long between the two: only what differs in two audits on end,
-// in every look, is told.
+// audit compares the in-flight records with the row's running tasks. Both change meanwhile, and on
+// a busy machine a task may rest long between the two changes, so audit reports only a difference
+// that two audits in a row find in every read.
 func (s *Server) audit() {
 	var records, running int
 	for range auditLooks {
@@ -141,7 +141,8 @@ func (s *Server) audit() {
 	}
 }
 
-// inFlight returns how many tasks have a record, or found no place for one, and how many the row counts.
+// inFlight returns how many tasks have a record, or found no place for one, and how many the row
+// counts.
 func (s *Server) inFlight() (records, running int) {
 	s.mu.Lock()
 	unrecorded := 0
@@ -154,7 +155,7 @@ func (s *Server) inFlight() (records, running int) {
 	return len(s.cfg.Row.Tasks()) + unrecorded, s.cfg.Row.Running()
 }
 
-// runningError names what still runs. Server.mu is held.
+// runningError names the tasks that still run. The caller holds Server.mu.
 func (s *Server) runningError(why string) error {
 	now := sys.Now()
 	var calls []*call

@@ -17,50 +17,51 @@ import (
 	"github.com/taskd-go/task/tasktype"
 )
 
-// Config is what a Server needs. The functions run in the worker, on its own goroutines, must
-// be safe for concurrent use, and should not block.
+// A Config configures a Server. The functions run on the server's goroutines. They must be safe for
+// concurrent use and should not block.
 type Config struct {
 	Index          int
 	Generation     uint64
 	Row            sharedstate.WorkerRow
 	Table          *sharedstate.Table
-	Listener       *net.UnixListener // stays open
+	Listener       *net.UnixListener // the Server does not close it
 	MaxPackageSize int               // bytes of a whole frame; 0: the default
-	FrameTimeout   time.Duration     // for the rest of a frame that has begun; 0: 1 s
-	DrainGrace     time.Duration     // for a client's half-close, where closing the reading side is no barrier; 0: 1 s
-	SoftTimeLimit  time.Duration     // 0: none
-	TimeLimit      time.Duration     // 0: none
+	FrameTimeout   time.Duration     // bounds the rest of a frame that has begun; 0: 1 s
+	DrainGrace     time.Duration     // bounds the wait for a client's half-close, on systems where closing the reading side is no barrier; 0: 1 s
+	SoftTimeLimit  time.Duration     // 0: no limit
+	TimeLimit      time.Duration     // 0: no limit
 	Recycle        Recycle
 	Processors     Processors // Share is set already
-	// Lookup finds a task type: ok false when it is unknown or not allowed, why says which. A
-	// type that was found once is not looked up again.
+	// Lookup finds a task type. If the type is unknown or not allowed, ok is false and why says
+	// which. The server looks a type up once.
 	Lookup func(name []byte) (d Decoder, ok bool, why string)
-	// OnException is told of failures that no task handler settled; nil: only logged.
+	// OnException gets the failures that no task's OnException handled. nil: they are only logged.
 	OnException func(Failure)
 	Logger      *slog.Logger // nil: slog.Default
-	// OnSoftLimit and OnHardLimit tell the parent, at most once a task each, and may block.
+	// OnSoftLimit and OnHardLimit get a task that passes its limit, at most once each. They may
+	// block.
 	OnSoftLimit func(Overdue)
 	OnHardLimit func(Overdue)
-	// OnDrift is told when the in-flight records and the row's running disagree.
+	// OnDrift is called when the in-flight records and the row's running tasks disagree.
 	OnDrift func(records, running int)
-	// OnSuspect is told of ten failures in a row that are the worker's own, and of each ten
-	// more; suspect.go says what counts.
+	// OnSuspect is called after ten failures in a row of the worker itself, and after each ten
+	// more; suspect.go says which failures count.
 	OnSuspect func(last error)
-	// OnRecycle is told, once, that the worker wants a successor, and by which limit. It may block.
+	// OnRecycle is called once, when the worker passes a limit of Recycle. It may block.
 	OnRecycle func(reason tasktype.Reason)
-	// OnLarge is called at the first request or result of 16 KiB or more, which waits for it.
+	// OnLarge is called at the first request or result of at least 16 KiB, which waits for it.
 	OnLarge func()
-	// Fault, where it is not nil, is asked for each package and says whether the server dies of
-	// it. It is for pools inside one process, in tests.
+	// Fault, if not nil, says for each package whether the server simulates a crash. It serves the
+	// tests' pools inside one process.
 	Fault func(task string) Fault
 }
 
-// A Server serves one listener. The row's counters are its own.
+// A Server serves one listener and counts in one row.
 type Server struct {
 	cfg           Config
 	log           *slog.Logger
 	greeting      []byte
-	epoch         time.Time // one instant on two clocks
+	epoch         time.Time // the same instant as epochNow, on the other clock
 	epochMono     int64
 	barrier       bool // CloseRead is exact here
 	answerTimeout time.Duration
@@ -69,33 +70,33 @@ type Server struct {
 	runners       runners
 	large         sync.Once
 	fastFailures  atomic.Int32
-	wg            sync.WaitGroup // readers, the watch, and what they start
+	wg            sync.WaitGroup // readers, the watch, and the goroutines that they start
 
 	draining chan struct{} // closed when the drain begins
-	stopped  chan struct{} // closed when no connection is accepted any more
+	stopped  chan struct{} // closed when the server accepts no more connections
 	killed   chan struct{} // closed by Kill
-	wake     chan struct{} // for the watch: something is due earlier than it knows
-	changed  chan struct{} // for the end of Serve: the drain's limit or what still runs has changed
+	wake     chan struct{} // tells the watch that something is due earlier than it knows
+	changed  chan struct{} // tells awaitEnd that the drain's limit or the running tasks have changed
 
 	mu         sync.Mutex
 	conns      map[*conn]struct{}
 	running    callList
 	watch      schedule
 	drifted    bool  // what the last audit found; the watch alone uses it
-	processors int   // GOMAXPROCS, as far as it was set here; the watch alone uses it
+	processors int   // the GOMAXPROCS that the server set; the watch alone uses it
 	dumpAfter  int64 // when the next dump may be taken
 	recycle    recycling
 	drain      drainState
 }
 
-// A taskType is a task type that was looked up.
+// A taskType is a task type that Lookup found.
 type taskType struct {
 	name   string
 	decode Decoder
-	large  atomic.Int64 // bytes of its last answer, when that was large; else 0
+	large  atomic.Int64 // bytes of its last answer if that was large, else 0
 }
 
-// New makes a Server; it does nothing before Serve.
+// New makes a Server. It does nothing until Serve.
 func New(cfg Config) *Server {
 	if cfg.MaxPackageSize == 0 {
 		cfg.MaxPackageSize = protocol.DefaultPackageSize
@@ -135,8 +136,8 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Ready sets the row to accepting: from now on, once the parent has made it current, clients
-// may choose it. No connection is accepted yet. After Drain it does nothing.
+// Ready sets the row to accepting, so that clients may choose it once the parent has made it
+// current. The server accepts no connection before Serve. After Drain, Ready does nothing.
 func (s *Server) Ready() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,10 +146,10 @@ func (s *Server) Ready() {
 	}
 }
 
-// Serve calls listen again on the inherited socket and accepts until Drain. It returns when the
-// drain is complete: last answers sent, connections closed, no goroutine left. The error names
-// what still ran at the drain's limit; those tasks run on, and use the row and the table, until
-// the process ends. Serve is called once.
+// Serve calls listen again on the inherited socket and accepts connections until Drain. It returns
+// when the drain is complete: the last answers are sent, the connections are closed, no goroutine
+// is left. Its error names the tasks that still ran at the drain's limit; they run on, and use the
+// row and the table, until the process ends. Call Serve once.
 func (s *Server) Serve() error {
 	watchEnd := make(chan struct{})
 	s.wg.Go(func() { s.runWatch(watchEnd) })
@@ -171,9 +172,9 @@ func (s *Server) Serve() error {
 	return errors.Join(lost, err)
 }
 
-// accept takes connections until the drain begins. It does nothing with them itself: one that
-// says nothing, or garbage, holds up nobody. An error that may pass, such as a lack of
-// descriptors, is waited out; the connections stay in the backlog.
+// accept accepts connections until the drain begins and hands each to a goroutine, so that a silent
+// one holds up no other. After an error that may pass, such as a lack of descriptors, it waits and
+// tries again; the connections stay in the backlog.
 func (s *Server) accept() error {
 	if s.isDraining() && !s.atEnd() {
 		return nil
@@ -202,7 +203,7 @@ func (s *Server) accept() error {
 	return nil
 }
 
-// pause waits for d or the drain.
+// pause waits for d or until the drain begins.
 func (s *Server) pause(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -214,7 +215,7 @@ func (s *Server) pause(d time.Duration) {
 
 func (s *Server) begin(nc *net.UnixConn) {
 	c := &conn{s: s, nc: nc, place: -1}
-	c.owed.Store(1)
+	c.pending.Store(1)
 	s.mu.Lock()
 	s.conns[c] = struct{}{}
 	if s.isKilled() {
@@ -224,7 +225,7 @@ func (s *Server) begin(nc *net.UnixConn) {
 	s.wg.Go(c.serve)
 }
 
-// ended forgets a connection that is closed.
+// ended removes a connection that is closed.
 func (s *Server) ended(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,7 +233,7 @@ func (s *Server) ended(c *conn) {
 	s.noticeEmpty()
 }
 
-// typeOf finds a task type, without a lock and without an allocation once it was found before.
+// typeOf finds a task type. For a type that it found before it takes no lock and allocates nothing.
 func (s *Server) typeOf(name []byte) (t *taskType, why string) {
 	if t := (*s.types.Load())[string(name)]; t != nil {
 		return t, ""
@@ -253,7 +254,7 @@ func (s *Server) typeOf(name []byte) (t *taskType, why string) {
 	return t, ""
 }
 
-// deadline is an instant of CLOCK_MONOTONIC as a time.
+// deadline returns an instant of CLOCK_MONOTONIC as a time.Time.
 func (s *Server) deadline(mono int64) time.Time {
 	if mono == 0 {
 		return time.Time{}

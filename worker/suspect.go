@@ -10,17 +10,17 @@ import (
 
 const (
 	suspectAfter  = 10               // failures of the worker's own in a row
-	suspectWithin = time.Millisecond // and as fast as this, or they do not attract calls
+	suspectWithin = time.Millisecond // slower failures do not attract calls
 )
 
-// A worker that fails everything at once looks idle, and draws ever more calls. These failures
-// are its own and not the task's doing: a connection that cannot be accepted, or whose peer
-// cannot be told; a decoder that panics; a task that failed, within 1 ms, because the process
-// or the system ran out of descriptors or memory. A task that ends in any other way shows that
-// the worker works.
+// A worker that fails every call at once looks idle and attracts more calls. These failures count
+// as the worker's own and not the task's: a connection that cannot be accepted, or whose peer
+// cannot be identified; a decoder that panics; a task that failed within 1 ms because the process
+// or the system ran out of descriptors or memory. A task that ends in any other way resets the
+// count.
 
-// judge counts the end of a call whose error is err.
-func (s *Server) judge(k *call, err error) {
+// countEnd counts the end of a call with the error err.
+func (s *Server) countEnd(k *call, err error) {
 	if err != nil && (!k.ready && isPanic(err) || ranOut(err)) {
 		if sys.Now()-k.started < int64(suspectWithin) {
 			s.ownFailure(err)
@@ -32,7 +32,7 @@ func (s *Server) judge(k *call, err error) {
 	}
 }
 
-// ownFailure counts one failure of the worker itself.
+// ownFailure counts a failure of the worker itself.
 func (s *Server) ownFailure(err error) {
 	if s.fastFailures.Add(1)%suspectAfter != 0 {
 		return
@@ -57,8 +57,8 @@ func ranOut(err error) bool {
 	})
 }
 
-// asked returns the answer of f, which calls methods of a task's own error: they may panic, which
-// answers nothing.
+// asked returns the result of f, which calls methods of a task's error. If they panic, it returns
+// the zero value.
 func asked(f func() bool) (answer bool) {
 	defer func() {
 		if recover() != nil {

@@ -16,27 +16,27 @@ type PanicError = tasktype.PanicError
 // A Task is a decoded package, ready to run.
 type Task interface {
 	Run(ctx context.Context, info Info) (any, error)
-	// OnException answers for a failed Run; handled is false when the task has no handler of
-	// its own. With handled and no failure, v is the call's result.
+	// OnException handles the error of Run. handled is false if the task has no handler. If handled
+	// is true and failure is nil, v is the call's result.
 	OnException(ctx context.Context, err error, info Info) (v any, handled bool, failure error)
 }
 
-// A Decoder makes a Task of a payload: raw msgpack that it must not keep, but
-// for one of more than 4 KiB, which is its own.
+// A Decoder makes a Task from a payload, raw msgpack. It must not keep a payload of at most 4 KiB;
+// a larger one belongs to it.
 type Decoder func(payload []byte) (Task, error)
 
 // errGoexit is the error of a task, or of a handler, that ended its goroutine.
 var errGoexit = errors.New("the task ended its goroutine with runtime.Goexit")
 
-// A Failure is one that the task's own handler did not settle.
+// A Failure is a failure that the task's OnException did not handle.
 type Failure struct {
 	TaskID uint64
 	Task   string
 	Err    error  // what OnException returned, or Run's error; a *PanicError for a panic
-	Text   string // its words, also where its Error method panics
+	Text   string // the text of Err, also if its Error method panics
 }
 
-// Causes of a task's context.
+// The causes for which a task's context ends.
 var (
 	ErrSoftLimit  = errors.New("the task's soft time limit has passed")
 	ErrDrain      = errors.New("the worker's drain limit is about to pass")

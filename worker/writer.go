@@ -10,14 +10,15 @@ import (
 )
 
 const (
-	answerTimeout = 10 * time.Second // a write that finds the socket full may take this long
+	answerTimeout = 10 * time.Second // bounds a write to a full socket
 	maxQueued     = 1 << 20          // bytes of waiting answers above which a connection takes no new package
-	largeFrame    = 16 << 10         // from here on a frame is written by itself, uncopied
+	largeFrame    = 16 << 10         // bytes from which a frame is written by itself, without a copy
 	sendBuffer    = 1 << 20          // SO_SNDBUF of a connection that carries large frames
 )
 
-// A writer puts answers on a connection. Whoever finds nobody writing writes, for all that add
-// theirs meanwhile: answers of several tasks share a write. Safe for concurrent use.
+// A writer writes answers to a connection. A goroutine that finds no other one writing writes, also
+// for those that add answers meanwhile, so that answers of several tasks share a write. It is safe
+// for concurrent use.
 type writer struct {
 	nc      *net.UnixConn
 	raw     syscall.RawConn
@@ -26,16 +27,16 @@ type writer struct {
 
 	queued atomic.Int64 // bytes not written yet
 	mu     sync.Mutex
-	moved  sync.Cond // signalled when a turn is over
+	moved  sync.Cond // signalled at the end of a turn
 	queue  []*buffer
-	spare  []*buffer // queue's memory of the turn before
-	busy   bool      // someone writes
+	spare  []*buffer // the memory of the queue of the turn before
+	busy   bool      // a goroutine writes
 	failed bool      // the connection is lost; answers are dropped
 
-	// The rest belongs to whoever writes.
+	// The goroutine that writes owns the rest.
 	out      []byte // small frames of one turn
 	enlarged bool
-	attempt  func(fd uintptr) bool // made once: a closure a write would be an allocation
+	attempt  func(fd uintptr) bool // made once, because a closure for each write would be an allocation
 	pending  []byte
 	wrote    int
 	err      error
@@ -56,10 +57,10 @@ func (w *writer) init(nc *net.UnixConn, buffers *buffers, timeout time.Duration)
 	return err
 }
 
-// send queues the frame b and gives it back to its pool in the end. When nobody writes it
-// writes, and returns when nothing is queued any more; crowd says that others are about to
-// send, for which it yields once.
-func (w *writer) send(b *buffer, crowd bool) {
+// send queues the frame b, which later goes back to its pool. If no other goroutine writes, send
+// writes until the queue is empty. yield says that other goroutines are about to send; send then
+// yields to them once.
+func (w *writer) send(b *buffer, yield bool) {
 	w.mu.Lock()
 	if w.failed {
 		w.mu.Unlock()
@@ -74,14 +75,14 @@ func (w *writer) send(b *buffer, crowd bool) {
 	}
 	w.busy = true
 	w.mu.Unlock()
-	if crowd {
+	if yield {
 		runtime.Gosched()
 	}
 	for w.turn() {
 	}
 }
 
-// room waits until the queue is short enough for another package, or the connection is lost.
+// room waits until the queue is short enough for another package or the connection is lost.
 func (w *writer) room() {
 	if w.queued.Load() <= maxQueued {
 		return
@@ -93,7 +94,8 @@ func (w *writer) room() {
 	}
 }
 
-// turn takes the queue and writes it; false: it was empty and nobody writes now.
+// turn takes the queue and writes it. It returns false if the queue was empty; then no goroutine
+// writes.
 func (w *writer) turn() bool {
 	w.mu.Lock()
 	batch := w.queue
@@ -108,7 +110,7 @@ func (w *writer) turn() bool {
 
 	if !failed && w.batch(batch) != nil {
 		failed = true
-		// It ends the reader too: packages that cannot be answered are not to be run.
+		// This ends the reader too, because a package that cannot be answered must not run.
 		_ = w.nc.Close()
 	}
 	size := 0
@@ -126,7 +128,7 @@ func (w *writer) turn() bool {
 	return true
 }
 
-// batch writes frames in order, small ones together.
+// batch writes frames in order, the small ones together.
 func (w *writer) batch(frames []*buffer) error {
 	if len(frames) == 1 {
 		return w.write(frames[0].b)
@@ -150,15 +152,14 @@ func (w *writer) batch(frames []*buffer) error {
 	return w.write(w.out)
 }
 
-// write tries once without a deadline: setting one costs more than it is worth but for a socket
-// that is full.
+// write tries once without a deadline. Setting a deadline pays only for a full socket.
 func (w *writer) write(p []byte) error {
 	if len(p) == 0 {
 		return nil
 	}
 	if len(p) >= largeFrame && !w.enlarged {
 		w.enlarged = true
-		// A smaller buffer is slower and nothing worse.
+		// A smaller buffer is only slower.
 		_ = w.nc.SetWriteBuffer(sendBuffer)
 	}
 	w.pending = p

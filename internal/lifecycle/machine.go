@@ -23,18 +23,17 @@ import (
 // without a process, until it is due again. What always holds:
 //
 //  1. One listener, one acceptor: of an index's processes that were told to accept, all but one
-//     have confirmed that they stopped, or are gone.
-//  2. At most MaxReplacing replacements that we planned (recycling, reload) run at once, and the
-//     old worker of each accepts until its successor is ready. Where the old one accepts no more
-//     (a signal, a hard limit, suspicion, a lost socket) the successor is spawned at once.
-//  3. The restart that follows a failure waits as long as the index's failure count says: not at
-//     all after the first, at least FirstDelay after the second in a row, at most maxDelay.
-//     Planned exits do not count.
-//  4. Each spawned process is finished exactly once, with one reason, and each change of its state
-//     is one event.
-//  5. A worker that drains has tasktype.ReasonDrainTimeout for it, and a second to confirm that it stopped.
-//  6. A shutdown ends: after a cut, or when tasktype.ReasonDrainTimeout is not "for ever", every process has a
-//     deadline, and past it the process is killed. Nothing is spawned any more.
+//
+// have confirmed that they stopped, or are gone. 2. At most MaxReplacing replacements that we
+// planned (recycling, reload) run at once, and the old worker of each accepts until its successor
+// is ready. Where the old one accepts no more (a signal, a hard limit, suspicion, a lost socket)
+// the successor is spawned at once. 3. The restart that follows a failure waits as long as the
+// index's failure count says: not at all after the first, at least FirstDelay after the second in a
+// row, at most maxDelay. Planned exits do not count. 4. Each spawned process is finished exactly
+// once, with one reason, and each change of its state is one event. 5. A worker that drains has
+// tasktype.ReasonDrainTimeout for it, and a second to confirm that it stopped. 6. A shutdown ends:
+// after a cut, or when tasktype.ReasonDrainTimeout is not "for ever", every process has a deadline,
+// and past it the process is killed. Nothing is spawned any more.
 type Machine struct {
 	Limits
 	random func() float64 // in [0,1)

@@ -121,7 +121,8 @@ func (s *poolSocket) remove(c *net.UnixConn) {
 	c.Close()
 }
 
-// serve sends the table to the peer and returns when the peer is gone. It ignores what the peer sends.
+// serve sends the table to the peer and returns when the peer is gone. It ignores what the peer
+// sends.
 func (s *poolSocket) serve(c *net.UnixConn) {
 	if _, err := trustedPeer(c); err != nil {
 		return
@@ -166,8 +167,8 @@ type Attachment struct {
 	conn     *net.UnixConn
 }
 
-// Attach connects to the pool called name in dir through its control socket. It fails if there is no
-// such pool, or if the pool belongs to another user.
+// Attach connects to the pool called name in dir through its control socket. It fails if there is
+// no such pool, or if the pool belongs to another user.
 func Attach(ctx context.Context, dir, name string) (*Attachment, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", PoolSocketPath(dir, name))

@@ -225,11 +225,11 @@ func (s *Supervisor) Reload(ctx context.Context) error {
 	return nil
 }
 
-// tasktype.ReasonShutdown drains and ends the pool: nothing new is accepted, tasks go on for at most DrainTimeout,
-// and when it returns no process, no file and no descriptor is left. Call it any number of times,
-// from any goroutine: all wait for the one drain. The end of any caller's ctx stops what still
-// runs, and that caller's error wraps ctx's. A *lifecycle.LostError lists the tasks that were running when
-// their process ended.
+// tasktype.ReasonShutdown drains and ends the pool: nothing new is accepted, tasks go on for at
+// most DrainTimeout, and when it returns no process, no file and no descriptor is left. Call it any
+// number of times, from any goroutine: all wait for the one drain. The end of any caller's ctx
+// stops what still runs, and that caller's error wraps ctx's. A *lifecycle.LostError lists the
+// tasks that were running when their process ended.
 func (s *Supervisor) Shutdown(ctx context.Context) error {
 	s.post(lifecycle.ShutdownWanted{})
 	var err error
