@@ -5,13 +5,13 @@ import (
 	"github.com/taskd-go/task/tasktype"
 )
 
-// A Key names one worker process for the pool's whole life.
+// A Key names one worker process of a pool.
 type Key struct {
 	Index      int
-	Generation uint64 // counts the spawns of the pool, from 1
+	Generation uint64 // the pool counts its spawns from 1
 }
 
-// An Input is what happened. It is one of the types below.
+// An Input is what happened: one of the types below.
 type Input interface{}
 
 // The inputs of Step.
@@ -25,7 +25,7 @@ type (
 	}
 	ShutdownWanted struct{}
 	CutWanted      struct{} // the context of a Shutdown ended
-	Tick           struct{} // the time that Wake named has come
+	Tick           struct{} // the time that Wake returned has come
 
 	Spawned struct {
 		Key
@@ -38,8 +38,8 @@ type (
 	Received struct { // a worker sent a message
 		Key
 		control.Message
-		Resident int64                // of a worker that says it is ready, in bytes
-		Running  tasktype.RunningTask // of a message about a task
+		Resident int64                // bytes of a worker that sends KindReady
+		Running  tasktype.RunningTask // the task of a message about a task
 	}
 	ChannelClosed struct{ Key }
 	Exited        struct {
@@ -54,11 +54,11 @@ type (
 	Refused struct{ Index int } // the answer to Refuse
 )
 
-// An Action is what the Machine wants done. It is one of the types below.
+// An Action is what the caller of Step must do: one of the types below.
 type Action interface{}
 
-// The actions that Step returns. Each Spawn is answered by Spawned or SpawnFailed, and each process
-// that was spawned by one Exited.
+// The actions that Step returns. The caller answers each Spawn with Spawned or SpawnFailed, and
+// reports the end of each spawned process with one Exited.
 type (
 	Spawn struct {
 		Key

@@ -6,20 +6,20 @@ import (
 )
 
 const (
-	// FirstDelay is what the restart after the second failure in a row waits for at least.
+	// FirstDelay is the shortest wait before the restart after a second failure in a row.
 	FirstDelay = 100 * time.Millisecond
 	maxDelay   = 30 * time.Second
 	halfLife   = 5 * time.Second // of service; in it the failure count halves
 	degradedAt = 5               // failures
 	recoverAt  = degradedAt / 2.0
-	maxCount   = 12 // what delay needs to reach maxDelay; more would only slow the recovery
+	maxCount   = 12 // reaches maxDelay; a larger count would only slow the recovery
 )
 
-// failures is the decaying failure count of one index. It decays only while the index serves, so
-// that a long wait before a restart does not look like health.
+// failures is the failure count of one index. It decays while the index serves, and not while the
+// index waits for its restart.
 type failures struct {
 	count float64
-	since time.Time // the index serves since; zero: it does not
+	since time.Time // since when the index serves; zero: it does not
 }
 
 func (f *failures) at(now time.Time) float64 {
@@ -29,8 +29,8 @@ func (f *failures) at(now time.Time) float64 {
 	return f.count * math.Exp2(-float64(now.Sub(f.since))/float64(halfLife))
 }
 
-// add counts one failure and returns how long to wait before the restart: not at all after the
-// first, then twice as long each time, spread by a quarter to each side with random in [0,1).
+// add counts one failure and returns how long to wait before the restart: 0 after the first, then
+// FirstDelay, and twice as long each time. random in [0,1) spreads it by a quarter to each side.
 func (f *failures) add(now time.Time, random float64) time.Duration {
 	f.count, f.since = min(f.at(now)+1, maxCount), time.Time{}
 	if f.count < 1.5 {
@@ -40,8 +40,8 @@ func (f *failures) add(now time.Time, random float64) time.Duration {
 	return min(max(time.Duration(d), FirstDelay), maxDelay)
 }
 
-// serve starts the decay and returns when the count will be low enough for an index to be called
-// healthy again.
+// serve starts the decay and returns when the count will be low enough for the index not to be
+// degraded.
 func (f *failures) serve(now time.Time) (healthy time.Time) {
 	f.count, f.since = f.at(now), now
 	if f.count <= recoverAt {

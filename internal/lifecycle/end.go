@@ -20,8 +20,8 @@ type Exit struct {
 	Stderr string
 }
 
-// reason says why p ended. What we did to it comes first, then what the kernel says, then what it
-// was doing.
+// reason returns why p ended. What the pool did to it counts first, then what the kernel says, then
+// its state.
 func (e Exit) reason(p *process) tasktype.Reason {
 	switch {
 	case p.killed != "":
@@ -49,14 +49,14 @@ func (e Exit) reason(p *process) tasktype.Reason {
 // crashCode is the exit status of a Go program that the runtime ends.
 const crashCode = 2
 
-// ranOut says whether a runtime's last words are that the system gave it no more memory.
+// ranOut reports whether words are those of a Go runtime that got no more memory.
 func ranOut(words string) bool {
 	return strings.Contains(words, "fatal error: out of memory") || strings.Contains(words, "fatal error: runtime: out of memory") ||
 		strings.Contains(words, "fatal error: runtime: cannot allocate memory")
 }
 
-// Describe says in words how a worker ended: the reason, and its signal or exit status where there
-// is one.
+// Describe returns in words how a worker ended: the reason, and the signal or the exit status if it
+// is not 0.
 func Describe(why tasktype.Reason, signal, code int) string {
 	words := strings.ReplaceAll(string(why), "_", " ")
 	if why == "" { // a program that has more reasons wrote it

@@ -9,41 +9,42 @@ import (
 	"github.com/taskd-go/task/tasktype"
 )
 
-// A machine decides everything that happens to the processes of one pool. It is pure: step takes
-// the time and an event and returns actions, wake says when it wants the next tick; there is no
-// clock, no system call and no goroutine in it.
+// A Machine decides what happens to the processes of one pool. Step takes the time and an Input and
+// returns Actions; Wake returns when the next Tick is due. A Machine has no clock, makes no system
+// call and starts no goroutine. It is not safe for concurrent use.
 //
-// Each index is a slot that holds up to three kinds of process:
+// Each index is a slot with up to three kinds of process:
 //
 //	next      booting → ready          the successor
 //	serving   accepting                clients choose it
 //	retiring  stopping → draining      it finishes its tasks
 //
-// and every process ends with one exited, or with spawnFailed. After an unplanned end a slot waits,
-// without a process, until it is due again. What always holds:
+// Each process ends with one Exited or SpawnFailed. After an unplanned end a slot has no process
+// until its next start is due. What always holds:
 //
-//  1. One listener, one acceptor: of an index's processes that were told to accept, all but one
-//
-// have confirmed that they stopped, or are gone. 2. At most MaxReplacing replacements that we
-// planned (recycling, reload) run at once, and the old worker of each accepts until its successor
-// is ready. Where the old one accepts no more (a signal, a hard limit, suspicion, a lost socket)
-// the successor is spawned at once. 3. The restart that follows a failure waits as long as the
-// index's failure count says: not at all after the first, at least FirstDelay after the second in a
-// row, at most maxDelay. Planned exits do not count. 4. Each spawned process is finished exactly
-// once, with one reason, and each change of its state is one event. 5. A worker that drains has
-// tasktype.ReasonDrainTimeout for it, and a second to confirm that it stopped. 6. A shutdown ends:
-// after a cut, or when tasktype.ReasonDrainTimeout is not "for ever", every process has a deadline,
-// and past it the process is killed. Nothing is spawned any more.
+//  1. One process accepts on a listener: of an index's processes that were ordered to accept, all
+//     but one have confirmed that they stopped, or are gone.
+//  2. At most MaxReplacing planned replacements (recycling, reload) run at once, and the old worker
+//     of each accepts until its successor is ready. If the old worker has stopped accepting (a
+//     signal, a hard limit, suspicion, a lost socket), its successor is spawned at once.
+//  3. The restart after a failure waits as long as the index's failure count says: not at all after
+//     the first failure, at least FirstDelay after the second in a row, at most maxDelay. Planned
+//     exits do not count.
+//  4. Each spawned process is finished exactly once, with one reason. Each change of its state is
+//     one event.
+//  5. A worker that drains has DrainTimeout for its tasks, and a second to confirm that it stopped.
+//  6. A shutdown ends: after a cut, or if DrainTimeout is not negative, every process has a
+//     deadline, at which it is killed. Nothing is spawned after the shutdown began.
 type Machine struct {
 	Limits
 	random func() float64 // in [0,1)
 	phase  phase
 	slots  []slot
 	spawns uint64 // so far
-	asked  uint64 // numbers the wishes, so that they are granted in order
+	asked  uint64 // numbers the requests for replacements, which are granted in order
 	builds []int  // that have not been dropped
 	reload *reload
-	cutAt  time.Time // when whatever still runs is killed
+	cutAt  time.Time // when the remaining processes are killed
 	err    error     // why the start failed
 	lost   []Lost
 
@@ -51,7 +52,7 @@ type Machine struct {
 	out []Action  // of this step
 }
 
-// Limits are the numbers of the pool that count here.
+// Limits are the settings of the pool that a Machine needs.
 type Limits struct {
 	Workers, MaxReplacing      int
 	StartTimeout, DrainTimeout time.Duration // DrainTimeout < 0: none
@@ -72,8 +73,8 @@ const (
 const (
 	confirmWithin = time.Second            // for a worker to confirm that it stopped
 	cutGrace      = 100 * time.Millisecond // between the end of the tasks' contexts and SIGKILL
-	stuckTimeout  = 30 * time.Second       // the drain of a worker with a stuck task where tasktype.ReasonDrainTimeout is "for ever"
-	rebindEvery   = time.Second            // while a lost socket cannot be bound anew
+	stuckTimeout  = 30 * time.Second       // bounds the drain of a worker with a stuck task if DrainTimeout is negative
+	rebindEvery   = time.Second            // between tries to bind a lost socket again
 )
 
 func New(l Limits, random func() float64) *Machine {
@@ -84,7 +85,7 @@ func New(l Limits, random func() float64) *Machine {
 	return m
 }
 
-// step takes one event. The actions are to be carried out in order.
+// Step takes one Input and returns the Actions to carry out, in order.
 func (m *Machine) Step(now time.Time, ev Input) []Action {
 	m.now, m.out = now, nil
 	switch ev := ev.(type) {
@@ -121,9 +122,9 @@ func (m *Machine) Step(now time.Time, ev Input) []Action {
 	case Exited:
 		m.exited(ev)
 	}
-	m.pump()
+	m.startDue()
 	m.dropBuilds()
-	m.settle()
+	m.finishShutdown()
 	return m.out
 }
 
@@ -139,7 +140,7 @@ func (m *Machine) start() {
 	}
 }
 
-// failStart ends a pool that is not up yet: nobody's task runs in it.
+// failStart ends a pool that has not started. No task runs in it.
 func (m *Machine) failStart(err error) {
 	if m.phase != starting {
 		return
@@ -151,7 +152,7 @@ func (m *Machine) failStart(err error) {
 	}
 }
 
-// find returns the slot and the process of k; both nil when it is gone.
+// find returns the slot and the process of k, nil and nil if the process is gone.
 func (m *Machine) find(k Key) (*slot, *process) {
 	s := &m.slots[k.Index]
 	if s.next != nil && s.next.Key == k {
@@ -168,8 +169,8 @@ func (m *Machine) find(k Key) (*slot, *process) {
 	return nil, nil
 }
 
-// processes ranges over all processes, the serving ones first. p may be moved or killed by the
-// loop's body, but none may be added.
+// processes ranges over all processes, the serving ones first. The loop's body may move or kill the
+// process, but not add one.
 func (m *Machine) processes() func(yield func(*process) bool) {
 	return func(yield func(*process) bool) {
 		for i := range m.slots {
@@ -267,8 +268,8 @@ func recycleReason(word string) tasktype.Reason {
 	return tasktype.ReasonRecycledTasks
 }
 
-// channelClosed: a process without its control channel follows no orders. It should be on its way
-// out; a second later it is killed.
+// channelClosed handles the end of a process's control channel. The process gets no more orders and
+// should exit; a second later it is killed.
 func (m *Machine) channelClosed(k Key) {
 	_, p := m.find(k)
 	if p == nil || p.killed != "" || p.retire != "" {
@@ -279,8 +280,7 @@ func (m *Machine) channelClosed(k Key) {
 	}
 }
 
-// kill ends p's process group. A process whose fork is still under way is killed as soon as it is
-// there.
+// kill kills p's process group, as soon as p is spawned.
 func (m *Machine) kill(p *process, why tasktype.Reason) {
 	p.deadline = time.Time{}
 	if p.killed != "" {
@@ -316,7 +316,7 @@ func (m *Machine) exited(ev Exited) {
 	}
 }
 
-// lastWords says how a process ended and what it said last.
+// lastWords returns how a process ended and its last output.
 func lastWords(p *process, why tasktype.Reason, e Exit) string {
 	signal := e.Signal
 	if p.killed != "" {

@@ -156,7 +156,7 @@ func TestWishToBeRecycledOutlivesAnAbortedReload(t *testing.T) {
 	assert.Equal(t, tasktype.ReasonRecycledAge, successor.why)
 }
 
-// No worker that was told to drain is killed or reported before tasktype.ReasonDrainTimeout.
+// No worker that was told to drain is killed or reported before DrainTimeout.
 func TestReloadOfManyLeavesDrainsInPeace_Row38(t *testing.T) {
 	s := newScript(t, Limits{Workers: 32, MaxReplacing: 4, DrainTimeout: time.Minute})
 	old := make([]*process, 32)

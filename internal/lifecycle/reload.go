@@ -8,10 +8,10 @@ import (
 	"github.com/taskd-go/task/tasktype"
 )
 
-// reloadTries is how many boots of a new build may fail before the reload gives up.
+// reloadTries is the number of failed boots of a new build after which the reload gives up.
 const reloadTries = 2
 
-// A reload replaces every worker by one of a new build, as planned replacements.
+// A reload replaces every worker with one of a new build, as planned replacements.
 type reload struct {
 	build  int
 	failed int
@@ -38,7 +38,7 @@ func (m *Machine) startReload(build int) {
 	}
 }
 
-// hurry ends the backoff of every index that waits: the new build may be what cures it.
+// hurry ends the backoff of every index that waits, because the new build may start.
 func (m *Machine) hurry() {
 	for i := range m.slots {
 		if s := &m.slots[i]; s.due.After(m.now) {
@@ -47,21 +47,21 @@ func (m *Machine) hurry() {
 	}
 }
 
-// wishReload queues the indexes that do not run the new build yet.
-func (m *Machine) wishReload() {
+// requestReloads requests a replacement for each index that does not run the new build.
+func (m *Machine) requestReloads() {
 	if m.reload == nil {
 		return
 	}
 	for i := range m.slots {
 		s := &m.slots[i]
-		if s.build == m.reload.build || s.wish != "" || s.next != nil {
+		if s.build == m.reload.build || s.request != "" || s.next != nil {
 			continue
 		}
 		switch {
 		case s.serving == nil && !s.due.IsZero():
-			s.wish, s.why = tasktype.ReasonReloaded, tasktype.ReasonReloaded
+			s.request, s.why = tasktype.ReasonReloaded, tasktype.ReasonReloaded
 		case s.serving != nil && s.serving.build != m.reload.build:
-			m.wishes(s, s.serving, tasktype.ReasonReloaded)
+			m.requestReplacement(s, s.serving, tasktype.ReasonReloaded)
 		}
 	}
 }
@@ -90,8 +90,8 @@ func (m *Machine) reloadFailed(err error) {
 	}
 }
 
-// abortReload leaves every index with the build that it has: successors that have not taken over
-// are killed, what was replaced stays replaced.
+// abortReload leaves each index with the build that it has. It kills the successors that have not
+// taken over.
 func (m *Machine) abortReload(err error) {
 	build, renewed := m.reload.build, 0
 	m.reload = nil
@@ -100,8 +100,8 @@ func (m *Machine) abortReload(err error) {
 		if s.build == build {
 			renewed++
 		}
-		if s.wish == tasktype.ReasonReloaded {
-			s.wish = ""
+		if s.request == tasktype.ReasonReloaded {
+			s.request = ""
 		}
 		if s.why == tasktype.ReasonReloaded {
 			s.why = tasktype.ReasonReloadAborted
@@ -119,7 +119,7 @@ func (m *Machine) abortReload(err error) {
 	m.do(ReplyReload{build, err})
 }
 
-// dropBuilds lets go of builds that no later spawn can want.
+// dropBuilds drops the builds that no later spawn can need.
 func (m *Machine) dropBuilds() {
 	if len(m.builds) == 1 {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/taskd-go/task/tasktype"
 )
 
-// readied: a booting process says that it can serve.
+// readied handles the message of a booting process that it can serve.
 func (m *Machine) readied(s *slot, p *process, ev Received) {
 	if p.state != booting {
 		return
@@ -37,8 +37,8 @@ func missing(want, have []string) []string {
 	return lacks
 }
 
-// reject kills a process that booted but cannot serve. What is wrong with a new build does not get
-// better by trying again.
+// reject kills a process that booted but cannot serve. If it is of a new build, the reload aborts
+// at once: another try would not help.
 func (m *Machine) reject(p *process, words string) {
 	p.words = words
 	if m.reload != nil && m.reload.build == p.build {
@@ -47,16 +47,16 @@ func (m *Machine) reject(p *process, words string) {
 	m.kill(p, tasktype.ReasonBootFailed)
 }
 
-// handOver moves an index from the serving process to the one that is ready: clients choose the new
-// one, the old one stops accepting, and only when it has confirmed that, or is gone, the new one
-// accepts. In between, connections wait in the backlog.
+// handOver moves an index from the serving process to the ready one: clients choose the new
+// process, the old one stops accepting, and when it has confirmed that, or is gone, the new one
+// accepts. Meanwhile connections wait in the backlog.
 func (m *Machine) handOver(s *slot) {
 	n := s.next
 	if n == nil || n.state != ready || n.killed != "" || m.phase == ending {
 		return
 	}
 	if !n.current {
-		n.current, s.wish = true, ""
+		n.current, s.request = true, ""
 		m.do(SetCurrent{n.Key})
 	}
 	if s.serving != nil {
@@ -71,7 +71,7 @@ func (m *Machine) handOver(s *slot) {
 	m.do(Send{n.Key, control.Message{Kind: control.KindAccept}})
 }
 
-// confirmed: the process accepts connections; a replacement or a restart is complete.
+// confirmed handles the message of a process that it accepts connections. Its start is complete.
 func (m *Machine) confirmed(s *slot, p *process) {
 	if p.state != accepting || p.confirmed {
 		return
@@ -87,14 +87,15 @@ func (m *Machine) confirmed(s *slot, p *process) {
 	m.finishReload()
 }
 
-// retire tells p to stop accepting and to finish its tasks. end: nobody takes its backlog over.
+// retire orders p to stop accepting and to finish its tasks. end: p has no successor, so it refuses
+// its backlog.
 func (m *Machine) retire(s *slot, p *process, why tasktype.Reason, end bool) {
 	m.leave(s, p, why)
 	m.do(Send{p.Key, control.Message{Kind: control.KindDrain, End: end, Within: p.within}})
 }
 
-// leave moves p to the retiring ones; it has confirmWithin to say that it stopped, and its tasks
-// have tasktype.ReasonDrainTimeout to end.
+// leave makes p a retiring process. p has confirmWithin to confirm that it stopped, and its tasks
+// have DrainTimeout to end.
 func (m *Machine) leave(s *slot, p *process, why tasktype.Reason) {
 	m.remove(s, p)
 	m.makeRoom(s)
@@ -111,8 +112,8 @@ func (m *Machine) leave(s *slot, p *process, why tasktype.Reason) {
 	m.emit(tasktype.EventDraining, p, why, "")
 }
 
-// makeRoom caps the generations of an index that live at once: when limits are shorter than drains,
-// the oldest has to go.
+// makeRoom bounds the generations of an index that live at once: it kills the oldest retiring
+// process if two are draining.
 func (m *Machine) makeRoom(s *slot) {
 	live := 0
 	for _, p := range s.retiring {
@@ -139,7 +140,7 @@ func (m *Machine) stopped(s *slot, p *process) {
 	m.handOver(s)
 }
 
-// leaves: the process drains by itself, because somebody sent it a signal.
+// leaves handles the message of a process that it drains because it received a signal.
 func (m *Machine) leaves(s *slot, p *process) {
 	if p.retire != "" || p.state == booting {
 		return
@@ -148,8 +149,8 @@ func (m *Machine) leaves(s *slot, p *process) {
 	m.succeed(s, tasktype.ReasonDrained)
 }
 
-// setAside drains a process that serves no longer as it should and spawns its successor at once,
-// whatever else is being replaced.
+// setAside drains a process that no longer serves as it should, and makes its successor due at
+// once, also if MaxReplacing others are being replaced.
 func (m *Machine) setAside(s *slot, p *process, why tasktype.Reason) {
 	if p.retire != "" || !p.told {
 		return
@@ -158,8 +159,8 @@ func (m *Machine) setAside(s *slot, p *process, why tasktype.Reason) {
 	m.succeed(s, why)
 }
 
-// hardLimit: a task of p does not stop. Its neighbours get the time of a drain, bounded even where
-// drains are not, then the process is killed.
+// hardLimit handles a task of p that has passed its hard limit. The other tasks of p get the time
+// of a drain, at most stuckTimeout if DrainTimeout is negative; then p is killed.
 func (m *Machine) hardLimit(s *slot, p *process) {
 	m.setAside(s, p, tasktype.ReasonHardLimit)
 	if p.within >= 0 {
@@ -173,15 +174,15 @@ func (m *Machine) hardLimit(s *slot, p *process) {
 	m.do(Send{p.Key, control.Message{Kind: control.KindDrain, Within: p.within, End: m.phase == ending}})
 }
 
-// succeed makes the successor of a process that just left due now, unless one is on its way, or has
-// just failed to boot.
+// succeed makes the successor of a process that just left due now, unless a successor is booting or
+// has just failed to boot.
 func (m *Machine) succeed(s *slot, why tasktype.Reason) {
 	if s.next == nil && s.serving == nil {
 		s.why = why
 		if s.due.Before(m.now) {
 			s.due = m.now
 		}
-		m.forgetWish(s)
+		m.dropRequest(s)
 	}
 	m.handOver(s)
 }
@@ -195,25 +196,25 @@ func (m *Machine) suspect(s *slot, p *process, text string) {
 	m.handOver(s)
 }
 
-// wishes notes that p wants a successor. It serves until that one is ready.
-func (m *Machine) wishes(s *slot, p *process, why tasktype.Reason) {
-	if p != s.serving || s.wish != "" || s.next != nil || m.phase == ending {
+// requestReplacement notes that p needs a successor. p serves until that one is ready.
+func (m *Machine) requestReplacement(s *slot, p *process, why tasktype.Reason) {
+	if p != s.serving || s.request != "" || s.next != nil || m.phase == ending {
 		return
 	}
 	m.asked++
-	s.wish, s.asked, s.due = why, m.asked, time.Time{}
+	s.request, s.asked, s.due = why, m.asked, time.Time{}
 }
 
-// forgetWish drops the wish of a process that is gone. What a reload wants stays.
-func (m *Machine) forgetWish(s *slot) {
-	if s.wish == tasktype.ReasonReloaded {
+// dropRequest drops the request of a process that is gone. The request of a reload stays.
+func (m *Machine) dropRequest(s *slot) {
+	if s.request == tasktype.ReasonReloaded {
 		s.why = tasktype.ReasonReloaded
 		return
 	}
-	s.wish = ""
+	s.request = ""
 }
 
-// gone decides what follows the end of a process that is no longer in its slot.
+// gone decides what follows the end of a process that was removed from its slot.
 func (m *Machine) gone(s *slot, p *process, why tasktype.Reason, words string) {
 	if p.retire != "" || m.phase == ending {
 		m.handOver(s)
@@ -222,7 +223,7 @@ func (m *Machine) gone(s *slot, p *process, why tasktype.Reason, words string) {
 	if p.killed == tasktype.ReasonReloadAborted || p.killed == tasktype.ReasonSocketLost {
 		if s.serving == nil && s.next == nil {
 			s.why, s.due = p.killed, m.now
-			m.forgetWish(s)
+			m.dropRequest(s)
 		}
 		return
 	}
@@ -233,8 +234,8 @@ func (m *Machine) gone(s *slot, p *process, why tasktype.Reason, words string) {
 	m.handOver(s)
 }
 
-// fail counts a failure of the index. If nothing serves and nothing is on its way, a restart is due
-// after the backoff; if the old worker still serves, the wish for its replacement waits as long.
+// fail counts a failure of the index. If no process serves or boots, a restart is due after the
+// backoff. If the old worker still serves, its replacement waits for as long.
 func (m *Machine) fail(s *slot, why tasktype.Reason, words string) {
 	delay := s.failures.add(m.now, m.random())
 	s.restarts++
@@ -245,7 +246,7 @@ func (m *Machine) fail(s *slot, why tasktype.Reason, words string) {
 		s.due = m.now.Add(delay)
 	default:
 		s.why, s.due = why, m.now.Add(delay)
-		m.forgetWish(s)
+		m.dropRequest(s)
 	}
 	degrades := !s.degraded && s.failures.count >= degradedAt-0.5
 	s.degraded = s.degraded || degrades
@@ -256,18 +257,18 @@ func (m *Machine) fail(s *slot, why tasktype.Reason, words string) {
 	}
 }
 
-// pump starts what is due and may start.
-func (m *Machine) pump() {
+// startDue spawns the processes that are due and permitted.
+func (m *Machine) startDue() {
 	if m.phase != starting && m.phase != running {
 		return
 	}
 	planned := 0
-	wishes := false
-	m.wishReload()
+	requested := false
+	m.requestReloads()
 	for i := range m.slots {
 		s := &m.slots[i]
 		if s.serving != nil && s.serving.wants != "" {
-			m.wishes(s, s.serving, s.serving.wants)
+			m.requestReplacement(s, s.serving, s.serving.wants)
 		}
 		if s.serving == nil && s.next == nil && !s.due.IsZero() && !m.now.Before(s.due) {
 			s.planned = false
@@ -276,25 +277,25 @@ func (m *Machine) pump() {
 		if s.planned {
 			planned++
 		}
-		wishes = wishes || s.wish != ""
+		requested = requested || s.request != ""
 	}
-	for ; wishes && planned < m.MaxReplacing && m.phase == running; planned++ {
-		s := m.oldestWish()
+	for ; requested && planned < m.MaxReplacing && m.phase == running; planned++ {
+		s := m.oldestRequest()
 		if s == nil {
 			return
 		}
 		s.planned = true
-		m.spawn(s, s.wish)
+		m.spawn(s, s.request)
 	}
 }
 
-// oldestWish returns the slot whose planned replacement may start next. One that still drains an
+// oldestRequest returns the slot whose planned replacement may start next. One that still drains an
 // earlier generation lets the others go first.
-func (m *Machine) oldestWish() *slot {
+func (m *Machine) oldestRequest() *slot {
 	var oldest *slot
 	for i := range m.slots {
 		s := &m.slots[i]
-		able := s.wish != "" && s.next == nil && s.serving != nil && s.serving.confirmed && len(s.retiring) == 0 && !m.now.Before(s.due)
+		able := s.request != "" && s.next == nil && s.serving != nil && s.serving.confirmed && len(s.retiring) == 0 && !m.now.Before(s.due)
 		if able && (oldest == nil || s.asked < oldest.asked) {
 			oldest = s
 		}

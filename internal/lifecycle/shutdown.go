@@ -9,7 +9,7 @@ import (
 	"github.com/taskd-go/task/tasktype"
 )
 
-// close ends everything but the processes.
+// close begins the end of the pool and drops all that is planned.
 func (m *Machine) close(why tasktype.Reason) {
 	m.phase = ending
 	m.do(CloseDoors{})
@@ -19,12 +19,12 @@ func (m *Machine) close(why tasktype.Reason) {
 	}
 	for i := range m.slots {
 		s := &m.slots[i]
-		s.wish, s.due, s.rebindAt, s.recoverAt = "", time.Time{}, time.Time{}, time.Time{}
+		s.request, s.due, s.rebindAt, s.recoverAt = "", time.Time{}, time.Time{}, time.Time{}
 	}
 }
 
-// shutdown drains the pool. Indexes that wait for their restart are done with, successors that do
-// not serve yet are killed: none of them runs a task.
+// shutdown drains the pool. It cancels due restarts and kills the successors that do not serve yet,
+// because they run no tasks.
 func (m *Machine) shutdown() {
 	switch m.phase {
 	case idle, starting:
@@ -46,7 +46,7 @@ func (m *Machine) shutdown() {
 	}
 }
 
-// cut ends the contexts of all tasks, and soon after the processes.
+// cut ends the contexts of all tasks and, after cutGrace, the processes.
 func (m *Machine) cut() {
 	if m.phase != ending || !m.cutAt.IsZero() {
 		return
@@ -59,9 +59,9 @@ func (m *Machine) cut() {
 	}
 }
 
-// settle answers the backlogs that nobody accepts from any more, and ends the machine when the last
-// process is gone.
-func (m *Machine) settle() {
+// finishShutdown refuses the backlogs from which no process accepts, and ends the Machine when the
+// last process is gone.
+func (m *Machine) finishShutdown() {
 	if m.phase != ending {
 		return
 	}
@@ -85,7 +85,7 @@ func (m *Machine) settle() {
 	m.do(Done{m.lost})
 }
 
-// wake returns when the next tick is wanted; zero: nothing waits for the time.
+// Wake returns when the next Tick is due, the zero time if none is.
 func (m *Machine) Wake() time.Time {
 	var first time.Time
 	at := func(t time.Time) {
@@ -113,10 +113,10 @@ func (m *Machine) Wake() time.Time {
 	return first
 }
 
-// expire does what has become due at this time; pump does the rest.
+// expire acts on what is due now, but for starts, which are startDue's.
 func (m *Machine) expire() {
 	past := func(t time.Time) bool { return !t.IsZero() && !m.now.Before(t) }
-	m.forgive(m.now.Sub(m.Wake()))
+	m.extendDeadlines(m.now.Sub(m.Wake()))
 	cut := past(m.cutAt)
 	if cut {
 		m.cutAt = time.Time{}
@@ -143,9 +143,9 @@ func (m *Machine) expire() {
 	}
 }
 
-// forgive moves the deadlines of the processes when this tick is very late: then the host was
-// stopped or starved, most likely its workers too, and none of them is to blame.
-func (m *Machine) forgive(late time.Duration) {
+// extendDeadlines moves the deadlines of the processes if this tick is very late: then the host was
+// stopped or starved, and most likely its workers too.
+func (m *Machine) extendDeadlines(late time.Duration) {
 	if late < confirmWithin {
 		return
 	}
@@ -159,7 +159,7 @@ func (m *Machine) forgive(late time.Duration) {
 	}
 }
 
-// overdue says what p failed to do in time. What it said last stays.
+// overdue returns what p failed to do in time.
 func (p *process) overdue(startTimeout time.Duration) tasktype.Reason {
 	switch {
 	case p.state == booting:
@@ -175,5 +175,5 @@ func (p *process) overdue(startTimeout time.Duration) tasktype.Reason {
 	return tasktype.ReasonDrainTimeout
 }
 
-// closing says whether the pool's files are, or will be, removed.
+// Closing reports whether the end of the pool has begun.
 func (m *Machine) Closing() bool { return m.phase == ending || m.phase == over }

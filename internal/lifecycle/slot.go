@@ -17,19 +17,19 @@ type slot struct {
 	why tasktype.Reason // for the next spawn
 	due time.Time       // of the next spawn, or the earliest time of a planned one; zero: none is due
 
-	wish    tasktype.Reason // a replacement while serving goes on
+	request tasktype.Reason // a replacement while serving goes on
 	asked   uint64
-	planned bool // next counts against maxReplacing
+	planned bool // next counts against MaxReplacing
 
 	failures  failures
 	degraded  bool
 	restarts  uint64
 	recoverAt time.Time
-	rebindAt  time.Time // zero: the socket file is in place
+	rebindAt  time.Time // when to bind the socket again; zero: the file is in place
 	refused   refusal
 }
 
-// refusal is how far the backlog of an index has been answered at the pool's end.
+// refusal says how far the refusal of an index's backlog is, at the pool's end.
 type refusal uint8
 
 const (
@@ -43,24 +43,24 @@ type state uint8
 const (
 	booting   state = iota // spawned or being spawned
 	ready                  // waits for its predecessor to stop
-	accepting              // was told to accept
-	stopping               // was told to drain, or drains by itself, and may still accept
-	draining               // accepts no more
+	accepting              // was ordered to accept
+	stopping               // was ordered to drain, or drains by itself, and may still accept
+	draining               // has stopped accepting
 )
 
-// A process is one worker process, from the wish to spawn it to its exit.
+// A process is one worker process, from its Spawn to its exit.
 type process struct {
 	Key
 	pid       int // 0: not spawned yet
 	build     int
 	state     state
-	why       tasktype.Reason // it was started
-	retire    tasktype.Reason // it is to go; "": it is not
-	wants     tasktype.Reason // to be recycled, which it says once; "": it does not
-	killed    tasktype.Reason // we killed it
-	words     string          // its own last ones, or ours about it
-	told      bool            // to accept
-	confirmed bool            // that it accepts
+	why       tasktype.Reason // why it was started
+	retire    tasktype.Reason // why it must go; "": it serves on
+	wants     tasktype.Reason // why it asks to be recycled, once; "": it does not
+	killed    tasktype.Reason // why the pool killed it; "": it did not
+	words     string          // its last message, or one about it
+	told      bool            // it was ordered to accept
+	confirmed bool            // it confirmed that it accepts
 	current   bool            // clients choose it
 	deadline  time.Time
 	within    time.Duration // of its drain
@@ -69,5 +69,5 @@ type process struct {
 
 func (p *process) worker() tasktype.Worker { return tasktype.Worker{Index: p.Index, PID: p.pid} }
 
-// mayAccept says whether p may still take connections off its listener.
+// mayAccept reports whether p may still accept connections.
 func (p *process) mayAccept() bool { return p.told && p.state != draining }

@@ -6,8 +6,8 @@ import (
 	"github.com/taskd-go/task/tasktype"
 )
 
-// socketGone: somebody removed the socket file of s. The connections that exist are not harmed; new
-// ones need a new socket, and that a new process.
+// socketGone handles the removal of the socket file of s. Existing connections go on. New
+// connections need a new socket, and a new socket needs a new process.
 func (m *Machine) socketGone(s *slot) {
 	if m.Closing() {
 		return
@@ -27,7 +27,7 @@ func (m *Machine) bound(s *slot, err error) {
 	}
 }
 
-// moveToSocket replaces the processes that hold the old socket.
+// moveToSocket replaces the processes that have the old socket.
 func (m *Machine) moveToSocket(s *slot) {
 	if n := s.next; n != nil {
 		m.kill(n, tasktype.ReasonSocketLost)

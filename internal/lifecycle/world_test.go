@@ -165,7 +165,7 @@ func (w *world) take(a Action) {
 	}
 }
 
-// killed: whoever drains has tasktype.ReasonDrainTimeout for it, unless the pool ends or two more generations of
+// killed: whoever drains has DrainTimeout for it, unless the pool ends or two more generations of
 // its index want to drain too.
 func (w *world) killed(p *imagined) {
 	p.killed = true

@@ -1,6 +1,6 @@
-// Package registry holds the task types of this program, by name and by type. It is the one
-// piece of state that belongs to the process: it is filled before main, or early in it, and
-// only read afterwards.
+// Package registry holds the task types of this program, by name and by type. It is the only
+// package-level state of the module: programs fill it before main or early in it, and only read it
+// afterwards.
 package registry
 
 import (
@@ -24,8 +24,8 @@ type entry struct {
 	typ    reflect.Type // nil for a function
 }
 
-// Add makes t, which is nil for a function, a task under name. It reports false when the name
-// stands for another type already, or for a function.
+// Add registers a task under name. t is its type, nil for a function. It returns false if another
+// type or a function has the name.
 func Add(name string, t reflect.Type, d worker.Decoder) bool {
 	tasks.Lock()
 	defer tasks.Unlock()
@@ -39,7 +39,7 @@ func Add(name string, t reflect.Type, d worker.Decoder) bool {
 	return true
 }
 
-// Named is embedded by a task that says itself under which name it runs, and with what.
+// Named is embedded in a task that has its name and its arguments in itself.
 type Named struct {
 	Name string
 	Args any
@@ -47,8 +47,8 @@ type Named struct {
 
 func (n Named) named() Named { return n }
 
-// Find returns what travels of a task: its name, which is "" for a type that nobody added, and
-// its arguments. known is false when this program lacks it.
+// Find returns the name of a task and the arguments that travel. The name is "" for a type that was
+// not added. known is false if this program has no such task.
 func Find(v any) (name string, args any, known bool) {
 	tasks.RLock()
 	defer tasks.RUnlock()
@@ -60,7 +60,7 @@ func Find(v any) (name string, args any, known bool) {
 	return name, v, known
 }
 
-// TypeOf returns the type that v travels as, pointers removed. It panics for nil.
+// TypeOf returns the type of v without pointers. It panics for nil.
 func TypeOf(v any) reflect.Type {
 	t := reflect.TypeOf(v)
 	if t == nil {
@@ -72,15 +72,15 @@ func TypeOf(v any) reflect.Type {
 	return t
 }
 
-// Names lists all tasks, sorted.
+// Names lists the names of all tasks, sorted.
 func Names() []string {
 	tasks.RLock()
 	defer tasks.RUnlock()
 	return slices.Sorted(maps.Keys(tasks.byName))
 }
 
-// Lookup returns how a worker finds task types: those in allowed, or all when that is empty. It
-// copies what is registered now, so that calls take no lock.
+// Lookup returns a function that finds the decoder of a task: one in allowed, or any if allowed is
+// empty. It copies the registry, so that the function takes no lock.
 func Lookup(allowed []string) func(name []byte) (worker.Decoder, bool, string) {
 	tasks.RLock()
 	defer tasks.RUnlock()

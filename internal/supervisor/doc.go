@@ -1,4 +1,4 @@
-// Package supervisor is the parent's side of a pool: it spawns workers, watches them, restarts,
-// recycles and replaces them, and ends them. Its decisions are a pure state machine (events in,
-// actions out); a thin layer under it carries the actions out.
+// Package supervisor runs the worker processes of a pool in the parent: it spawns and watches them,
+// and owns the pool's files, sockets and output. It carries out the actions that package lifecycle
+// decides on.
 package supervisor

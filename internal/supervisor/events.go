@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	maxLoggedDump = 16 << 10               // bytes of a soft limit's dump; the event has all of it
-	maxEvents     = 1024                   // that wait for OnEvent
-	settleWithin  = 100 * time.Millisecond // for the last ones to be delivered
+	maxLoggedDump = 16 << 10               // bytes of a soft limit's dump in the log; the event has all of it
+	maxEvents     = 1024                   // events that wait for OnEvent
+	flushWithin   = 100 * time.Millisecond // bounds the delivery of the last events
 )
 
-// An eventQueue logs events and hands them to OnEvent, one at a time, in order, on a goroutine of
-// its own: a slow OnEvent, or a log that blocks, holds up nobody.
+// An eventQueue logs events and passes them to OnEvent, one at a time and in order. It has a
+// goroutine of its own, so a slow OnEvent, or a log that blocks, does not hold up the supervisor.
 type eventQueue struct {
 	onEvent func(tasktype.Event)
 	logger  *slog.Logger
 	ended   chan struct{}
 
-	mu      sync.Mutex // of what follows
+	mu      sync.Mutex // guards the fields below
 	waiting chan tasktype.Event
 	dropped uint64
 	closed  bool
@@ -37,8 +37,8 @@ func newEventQueue(onEvent func(tasktype.Event), logger *slog.Logger) *eventQueu
 	return q
 }
 
-// put never blocks: when maxEvents wait, the event is dropped, and the next that is not says how
-// many were.
+// put never blocks. While maxEvents wait it drops the event and counts it; the next event that it
+// queues has the number.
 func (q *eventQueue) put(e tasktype.Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -71,10 +71,10 @@ func (q *eventQueue) close() {
 	close(q.waiting)
 }
 
-// settle waits until the last event is delivered, but not for long: its caller may be OnEvent
-// itself.
-func (q *eventQueue) settle() {
-	limit := time.NewTimer(settleWithin)
+// flush waits until the last event is delivered, at most for flushWithin, because its caller may be
+// OnEvent itself.
+func (q *eventQueue) flush() {
+	limit := time.NewTimer(flushWithin)
 	defer limit.Stop()
 	select {
 	case <-q.ended:
@@ -101,7 +101,7 @@ func (q *eventQueue) log(e tasktype.Event) {
 		dump, e.Text = e.Text[:min(len(e.Text), maxLoggedDump)], ""
 	}
 	if planned(e.Reason) {
-		e.Stderr = "" // it is in the log already, and explains nothing
+		e.Stderr = "" // the log has it already, and it explains nothing
 	}
 	for _, text := range []struct{ key, value string }{{"text", e.Text}, {"stderr", e.Stderr}} {
 		if text.value != "" {
@@ -117,7 +117,8 @@ func (q *eventQueue) log(e tasktype.Event) {
 	}
 }
 
-// level: what somebody has to look at is a warning or, when the pool cannot help itself, an error.
+// level returns LevelWarn for what a person should look at, and LevelError for what the pool cannot
+// mend by itself.
 func level(e tasktype.Event) slog.Level {
 	switch e.Kind {
 	case tasktype.EventDegraded, tasktype.EventReloadAborted:

@@ -12,21 +12,21 @@ import (
 	"github.com/taskd-go/task/internal/sys"
 )
 
-// SocketPath is where the worker of an index listens.
+// SocketPath returns the path of the socket on which the worker of an index listens.
 func SocketPath(dir, name string, index int) string {
 	return filepath.Join(dir, workerSocket(name, strconv.Itoa(index)))
 }
 
-// PoolSocketPath is where another process attaches to a pool.
-func PoolSocketPath(dir, name string) string { return filepath.Join(dir, name+".Pool.sock") }
+// poolSocketPath returns the path of the socket through which other processes attach to a pool.
+func poolSocketPath(dir, name string) string { return filepath.Join(dir, name+".Pool.sock") }
 
-// LockPath is the file whose lock says who has a pool's name.
-func LockPath(dir, name string) string { return filepath.Join(dir, name+".Pool.lock") }
+// lockPath returns the path of the file whose lock reserves a pool's name.
+func lockPath(dir, name string) string { return filepath.Join(dir, name+".Pool.lock") }
 
 func workerSocket(name, index string) string { return name + ".TaskWorker." + index + ".sock" }
 
-// files are those of one pool: the lock that says whose the name is, and the sockets. It removes
-// only what it has bound itself.
+// files are the files of one pool: the lock that reserves its name, and the sockets. It removes
+// only files that it made.
 type files struct {
 	dir, name string
 	lock      *os.File
@@ -35,9 +35,9 @@ type files struct {
 	stopWatch func()
 }
 
-// takeName takes the pool's name and removes the sockets that a dead pool of this name left behind.
+// takeName reserves the pool's name and removes the sockets that a dead pool of this name left.
 func takeName(dir, name string) (*files, error) {
-	lock, holder, err := sys.Lock(LockPath(dir, name))
+	lock, holder, err := sys.Lock(lockPath(dir, name))
 	if errors.Is(err, sys.ErrLocked) {
 		who := ""
 		if holder == os.Getpid() {
@@ -72,10 +72,10 @@ func (f *files) removeStale() error {
 	return nil
 }
 
-// index says which worker's socket a base name is; -1: the pool's. ok is false for a file that is
-// no socket of this pool.
+// index returns the index of the worker whose socket has this base name, -1 for the pool's socket.
+// ok is false for a file that is no socket of this pool.
 func (f *files) index(base string) (index int, ok bool) {
-	if base == filepath.Base(PoolSocketPath(f.dir, f.name)) {
+	if base == filepath.Base(poolSocketPath(f.dir, f.name)) {
 		return -1, true
 	}
 	n, found := strings.CutPrefix(base, f.name+".TaskWorker.")
@@ -100,10 +100,10 @@ func (f *files) listen(path string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// watch begins to notice that socket files are removed. A pool does without it where the system has
-// no watch to give.
+// watch begins to report removed socket files. A pool works without that on a system that has no
+// watch left.
 func (f *files) watch(workers int) error {
-	names := []string{filepath.Base(PoolSocketPath(f.dir, f.name))}
+	names := []string{filepath.Base(poolSocketPath(f.dir, f.name))}
 	for i := range workers {
 		names = append(names, workerSocket(f.name, strconv.Itoa(i)))
 	}
@@ -125,8 +125,8 @@ func (f *files) unlink() {
 	}
 }
 
-// release gives the name back. The lock file goes before the lock does; who opened it in between
-// finds that the path is another file and tries again.
+// release removes the files and releases the name. It removes the lock file before it unlocks it: a
+// process that opened it meanwhile finds another file under the path and tries again.
 func (f *files) release() {
 	f.stopWatch()
 	f.unlink()

@@ -9,10 +9,10 @@ import (
 	"github.com/taskd-go/task/tasktype"
 )
 
-// refuseWithin bounds how long the callers in a backlog are given to send what is refused.
+// refuseWithin bounds the refusal of the calls in a backlog.
 const refuseWithin = 100 * time.Millisecond
 
-// run is the one goroutine in which the machine lives.
+// run is the goroutine that owns the machine.
 func (s *Supervisor) run() {
 	defer close(s.over)
 	timer := time.NewTimer(time.Hour)
@@ -51,7 +51,7 @@ func (s *Supervisor) handle(ev lifecycle.Input) {
 	}
 }
 
-// notice does what an event asks of this layer before the machine sees it.
+// notice does what an input requires here before the machine sees it.
 func (s *Supervisor) notice(ev lifecycle.Input) lifecycle.Input {
 	switch ev := ev.(type) {
 	case reloadCall:
@@ -74,7 +74,7 @@ func (s *Supervisor) carryOut(a lifecycle.Action) {
 	case lifecycle.Spawn:
 		s.spawn(a)
 	case lifecycle.Send:
-		// An error shows as the end of the channel, which is an event of its own.
+		// After an error the channel ends, which is an input of its own.
 		_ = s.children[a.Key].conn.Send(a.Message)
 	case lifecycle.Kill:
 		s.children[a.Key].proc.KillGroup()
@@ -109,7 +109,7 @@ func (s *Supervisor) carryOut(a lifecycle.Action) {
 	}
 }
 
-// end writes the end record of a process and gives its row back.
+// end stores how a process ended and frees its row.
 func (s *Supervisor) end(k lifecycle.Key, e sharedstate.End) {
 	if c, ok := s.children[k]; ok {
 		c.row.Finish(e)
@@ -118,7 +118,7 @@ func (s *Supervisor) end(k lifecycle.Key, e sharedstate.End) {
 	}
 }
 
-// fileGone: somebody removed one of our files.
+// fileGone handles the removal of one of the pool's files.
 func (s *Supervisor) fileGone(name string) {
 	index, ok := s.files.index(name)
 	switch {
@@ -130,7 +130,7 @@ func (s *Supervisor) fileGone(name string) {
 	}
 }
 
-// rebind binds the socket of an index anew. The old listener stays open in the worker that has it.
+// rebind binds the socket of an index again. The old listener stays open in the worker that has it.
 func (s *Supervisor) rebind(index int) error {
 	l, err := s.files.listen(SocketPath(s.cfg.TempDir, s.cfg.ServerName, index))
 	if err != nil {
@@ -141,5 +141,5 @@ func (s *Supervisor) rebind(index int) error {
 	return nil
 }
 
-// Describe says in words how a worker ended.
+// Describe returns in words how a worker ended.
 func Describe(e sharedstate.End) string { return lifecycle.Describe(e.Reason, e.Signal, e.Code) }

@@ -17,24 +17,24 @@ import (
 )
 
 const (
-	maxLine     = 64 << 10               // of a line that goes to a logger
-	maxChunk    = 32 << 10               // of output that goes on as it is
-	maxWaiting  = 64                     // pieces of output that wait for the parent's own
-	outputPause = 100 * time.Millisecond // that the parent's output may make before it counts as blocked
+	maxLine     = 64 << 10               // bytes of a line that goes to a logger
+	maxChunk    = 32 << 10               // bytes of a piece of unchanged output
+	maxWaiting  = 64                     // pieces that wait for an outlet
+	outputPause = 100 * time.Millisecond // without progress after which an outlet counts as blocked
 	tailBytes   = 4 << 10
 	tailLines   = 20
 	maxHeadline = 512
-	maxCrash    = 256 << 10 // of output that a crash makes after its first line
+	maxCrash    = 256 << 10 // bytes of output of a crash after its first line
 )
 
-// outputs carry what the workers print to where the parent wants it. The parent's own output may
-// block for ever: the workers do not wait for it, what does not fit is dropped and counted.
+// outputs copy the workers' output to the parent's output or to its log. These may block without
+// end: the workers do not wait for them, and output that does not fit is dropped and counted.
 type outputs struct {
-	logger         *slog.Logger // nil: byte for byte
+	logger         *slog.Logger // nil: the output is copied unchanged
 	stdout, stderr *outlet
 }
 
-// A stream is one of a worker's two.
+// A stream is the stdout or the stderr of a worker.
 type stream struct {
 	index, pid int
 	name       string
@@ -51,8 +51,9 @@ func openOutputs(cfg Config, events *eventQueue) *outputs {
 	return &outputs{stdout: fileOutlet(cfg.Stdout, os.Stdout, events), stderr: fileOutlet(cfg.Stderr, os.Stderr, events)}
 }
 
-// fileOutlet writes to f under another number: a write to a broken pipe under number 1 or 2 ends a
-// Go program, and it is not for the workers' output to end the host. A closed f gets nothing.
+// fileOutlet writes to f through another descriptor, because a write to a broken pipe through
+// descriptor 1 or 2 ends a Go program, and the workers' output must not end the host. For a closed
+// f it drops the output.
 func fileOutlet(f, fallback *os.File, events *eventQueue) *outlet {
 	if f == nil {
 		f = fallback
@@ -65,7 +66,7 @@ func fileOutlet(f, fallback *os.File, events *eventQueue) *outlet {
 	return newOutlet(name, events, func(p piece) { _, _ = f.Write(p.data) }, func() { f.Close() })
 }
 
-// copy reads r to its end. last, if given, keeps the end of it.
+// copy copies r to its end. last, if not nil, keeps the last lines.
 func (o *outputs) copy(r io.Reader, from stream, last *tail) {
 	to := o.stdout
 	if from.name == "stderr" {
@@ -93,7 +94,7 @@ func (o *outputs) copy(r io.Reader, from stream, last *tail) {
 	}
 }
 
-// next returns what in holds, or its next line.
+// next returns the bytes that in holds or, for a logger, its next line.
 func (o *outputs) next(in *bufio.Reader) ([]byte, error) {
 	if o.logger != nil {
 		line, err := in.ReadSlice('\n')
@@ -107,13 +108,13 @@ func (o *outputs) next(in *bufio.Reader) ([]byte, error) {
 	}
 	data, err := in.Peek(in.Buffered())
 	if err == nil {
-		// What Peek returned stays in the buffer until the next read.
+		// The bytes that Peek returned stay valid until the next read.
 		_, err = in.Discard(len(data))
 	}
 	return data, err
 }
 
-// close waits for what is on its way, but not for output that is blocked.
+// close waits for pieces on their way, but not for a blocked outlet.
 func (o *outputs) close() {
 	o.stdout.close()
 	if o.stderr != o.stdout {
@@ -126,7 +127,7 @@ type piece struct {
 	from stream
 }
 
-// An outlet is one place that output goes to, and the goroutine that alone may block there.
+// An outlet is a destination of output, with a goroutine of its own that may block there.
 type outlet struct {
 	name    string
 	events  *eventQueue
@@ -151,7 +152,7 @@ func newOutlet(name string, events *eventQueue, write func(piece), end func()) *
 	return o
 }
 
-// put waits for room as long as the outlet makes progress.
+// put queues p. It waits for room while the outlet makes progress, and drops p if it does not.
 func (o *outlet) put(p piece) {
 	select {
 	case o.waiting <- p:
@@ -173,7 +174,7 @@ func (o *outlet) put(p piece) {
 	o.mu.Unlock()
 }
 
-// report tells of what was dropped while the outlet was blocked.
+// report emits an event about the output that was dropped while the outlet was blocked.
 func (o *outlet) report() {
 	o.mu.Lock()
 	n := o.dropped
@@ -195,13 +196,13 @@ func (o *outlet) close() {
 	o.report()
 }
 
-// A tail keeps the last bytes of a stream, and what a Go program that crashes says before its
-// long list of goroutines.
+// A tail keeps the last bytes of a stream, and the lines with which a Go program begins to report a
+// crash, before its long list of goroutines.
 type tail struct {
 	mu       sync.Mutex
 	data     []byte
 	headline []byte // the last lines that begin a crash
-	after    int    // bytes since then
+	after    int    // bytes since the headline
 }
 
 func (t *tail) write(p []byte) {
@@ -217,7 +218,7 @@ func (t *tail) write(p []byte) {
 	t.data = t.data[max(0, len(t.data)-tailBytes):]
 }
 
-// note keeps a headline. One that follows another closely belongs to the same crash.
+// note keeps a headline. One that follows another within maxCrash belongs to the same crash.
 func (t *tail) note(line []byte) {
 	if t.after > maxHeadline {
 		t.headline = nil
@@ -229,7 +230,7 @@ func (t *tail) note(line []byte) {
 	t.after = 0
 }
 
-// beginsCrash says whether the Go runtime begins to tell of a crash with line.
+// beginsCrash reports whether the Go runtime begins the report of a crash with line.
 func beginsCrash(line []byte) bool {
 	for _, words := range []string{"panic: ", "fatal error: ", "runtime/cgo: ", "SIGABRT: ", "SIGSEGV: ", "SIGBUS: ", "SIGQUIT: "} {
 		if bytes.HasPrefix(line, []byte(words)) {
@@ -239,8 +240,8 @@ func beginsCrash(line []byte) bool {
 	return false
 }
 
-// String returns the last lines, without the end of the last. What began a crash
-// comes first, unless so much was written since then that it meant another end.
+// String returns the last lines, without the final newline. The headline of a crash comes first,
+// unless more than maxCrash bytes followed it.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,12 +20,12 @@ import (
 const (
 	maxAttached  = 4096 // connections to one pool's control socket; more are closed at once
 	maxHello     = 64 << 10
-	acceptPause  = 50 * time.Millisecond // after an accept that failed for want of descriptors
-	helloTimeout = time.Second           // for a peer to take the table
+	acceptPause  = 50 * time.Millisecond // after an accept that failed because of missing descriptors
+	helloTimeout = time.Second           // bounds how long a peer takes to receive the table
 )
 
-// A poolSocket hands the table, for reading, and the pool's numbers to the processes that attach. A
-// connection that stays open is the proof that the pool's parent lives.
+// A poolSocket sends the table, for reading, and the pool's settings to processes that attach.
+// While the connection is open, the pool's parent lives.
 type poolSocket struct {
 	path     string
 	bind     func(path string) (*net.UnixListener, error)
@@ -57,19 +57,19 @@ func openPoolSocket(bind func(path string) (*net.UnixListener, error), path stri
 	return s, nil
 }
 
-// ServeTable lets Attach find a pool that no Supervisor runs: it listens on the control socket
-// of the pool called name in dir, in which nothing else may have that name, until stop is
-// called. The socket's file is its caller's to remove.
+// ServeTable makes Attach find a pool that no Supervisor runs. It listens on the control socket of
+// the pool called name in dir until stop is called. No other pool in dir may have that name. The
+// caller removes the socket's file.
 func ServeTable(dir, name string, t *sharedstate.Table, c control.Settings) (stop func(), err error) {
-	s, err := openPoolSocket(sys.Listen, PoolSocketPath(dir, name), t, c)
+	s, err := openPoolSocket(sys.Listen, poolSocketPath(dir, name), t, c)
 	if err != nil {
 		return nil, err
 	}
 	return s.close, nil
 }
 
-// rebind listens under the path again after its file was removed. If that fails, the pool works on
-// and cannot be attached to.
+// rebind listens on the path again after its file was removed. If that fails, the pool runs on, but
+// other processes cannot attach to it.
 func (s *poolSocket) rebind() {
 	l, err := s.bind(s.path)
 	if err != nil {
@@ -82,7 +82,8 @@ func (s *poolSocket) rebind() {
 	s.wait.Go(func() { s.accept(l) })
 }
 
-// accept does no I/O with a peer: a silent one must not hold up the next.
+// accept accepts peers. It does no I/O with them, so that a silent peer does not hold up the next
+// one.
 func (s *poolSocket) accept(l *net.UnixListener) {
 	for {
 		c, err := l.AcceptUnix()
@@ -171,10 +172,10 @@ type Attachment struct {
 // no such pool, or if the pool belongs to another user.
 func Attach(ctx context.Context, dir, name string) (*Attachment, error) {
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", PoolSocketPath(dir, name))
+	conn, err := d.DialContext(ctx, "unix", poolSocketPath(dir, name))
 	var dial *net.OpError
 	if errors.As(err, &dial) {
-		err = dial.Err // the caller knows the name and the folder
+		err = dial.Err // the caller knows the name and the directory
 	}
 	if err != nil {
 		return nil, fmt.Errorf("no pool answers: %w", err)
@@ -182,7 +183,7 @@ func Attach(ctx context.Context, dir, name string) (*Attachment, error) {
 	c := conn.(*net.UnixConn)
 	stop := context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })
 	a, err := receive(c)
-	if !stop() { // the deadline may yet be set, so that the connection is of no use
+	if !stop() { // the deadline may be set later, so the connection is useless
 		if err == nil {
 			a.Table.Close()
 		}
@@ -222,7 +223,7 @@ func receive(c *net.UnixConn) (*Attachment, error) {
 	return &a, nil
 }
 
-// Close ends the connection. The table can still be read.
+// Close closes the connection. The table stays readable.
 func (a *Attachment) Close() error {
 	err := errors.Join(a.conn.Close(), a.Table.Close())
 	<-a.Gone

@@ -150,8 +150,8 @@ func TestSlowOnEventDropsAndCounts(t *testing.T) {
 		q.put(tasktype.Event{Kind: tasktype.EventReady, Reason: tasktype.ReasonStarted, Worker: tasktype.Worker{Index: i}})
 	}
 	close(release)
-	for q.settle(); len(q.waiting) > 0; {
-		q.settle()
+	for q.flush(); len(q.waiting) > 0; {
+		q.flush()
 	}
 	q.put(tasktype.Event{Kind: tasktype.EventReady, Reason: tasktype.ReasonStarted, Worker: tasktype.Worker{Index: -1}})
 	q.close()
@@ -223,7 +223,7 @@ func TestAttachmentCanBeClosed(t *testing.T) {
 func TestSilentAndGarbageClientsHarmNothing_Row78(t *testing.T) {
 	p := startPool(t)
 	for i := range 200 {
-		c, err := net.Dial("unix", PoolSocketPath(p.cfg.TempDir, "T"))
+		c, err := net.Dial("unix", poolSocketPath(p.cfg.TempDir, "T"))
 		require.NoError(t, err)
 		defer c.Close()
 		if i%2 == 0 {
@@ -237,7 +237,7 @@ func TestSilentAndGarbageClientsHarmNothing_Row78(t *testing.T) {
 
 func TestRemovedPoolSocketIsBack_Row17(t *testing.T) {
 	p := startPool(t)
-	require.NoError(t, os.Remove(PoolSocketPath(p.cfg.TempDir, "T")))
+	require.NoError(t, os.Remove(poolSocketPath(p.cfg.TempDir, "T")))
 	eventually(t, "attaching works again", func() bool {
 		a, err := Attach(t.Context(), p.cfg.TempDir, "T")
 		if err != nil {

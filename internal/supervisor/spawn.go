@@ -20,12 +20,11 @@ import (
 	"github.com/taskd-go/task/tasktype"
 )
 
-// lingerLimit is how long the output and the channel of a dead worker are still read: a grandchild
-// that left the process group may hold them open for ever.
+// lingerLimit bounds the reading from the output and the channel of a dead worker: a grandchild
+// that left the process group may hold them open.
 const lingerLimit = 100 * time.Millisecond
 
-// A child is one worker process as the system sees it. proc and conn stand before its spawned
-// event.
+// A child is one worker process. proc and conn are set before the machine gets its Spawned.
 type child struct {
 	lifecycle.Key
 	row    sharedstate.ParentRow
@@ -34,8 +33,8 @@ type child struct {
 	stderr tail
 }
 
-// spawn starts a worker. The fork itself happens on the child's own goroutine, which then watches
-// the process to its end.
+// spawn starts a worker. The child has a goroutine of its own, which forks the process and watches
+// it to its end.
 func (s *Supervisor) spawn(a lifecycle.Spawn) {
 	row, err := s.table.Allocate(a.Index, a.Generation)
 	if err != nil {
@@ -56,7 +55,7 @@ func (s *Supervisor) spawn(a lifecycle.Spawn) {
 	})
 }
 
-// live is a worker's life.
+// live starts a worker process, watches it to its end, and posts each step.
 func (s *Supervisor) live(c *child, exe, listener *os.File) {
 	p, err := newPipes()
 	if err == nil {
@@ -125,12 +124,12 @@ func (s *Supervisor) fork(c *child, exe, listener *os.File, p *pipes) error {
 	p.stdout.w.Close()
 	p.stderr.w.Close()
 	c.proc, c.conn = proc, control.NewConn(ours)
-	// A worker that does not take it shows itself at its boot's time limit.
+	// A worker that does not receive it runs into StartTimeout.
 	_ = c.conn.Send(control.Message{Kind: control.KindHandover, Handover: s.handover(c)})
 	return nil
 }
 
-// title is what ps -f shows of a worker.
+// title returns what ps -f shows for a worker.
 func (s *Supervisor) title(index int) string {
 	return fmt.Sprintf("%s.TaskWorker.%d", s.cfg.ServerName, index)
 }
@@ -152,7 +151,7 @@ func (s *Supervisor) handover(c *child) *control.Handover {
 	}
 }
 
-// listen posts what the worker says until its channel ends.
+// listen posts the worker's messages until its channel ends.
 func (s *Supervisor) listen(c *child) {
 	for {
 		m, err := c.conn.Receive()
@@ -171,8 +170,8 @@ func (s *Supervisor) listen(c *child) {
 	}
 }
 
-// workerEnv is what a worker gets of environ: what allowed names, or all, without our marker, and a
-// marker of its own.
+// workerEnv returns the environment of a worker: the variables of environ that allowed names, or
+// all if it is nil, without this process's marker and with one for the worker.
 func workerEnv(environ, allowed []string, serverName string) []string {
 	env := slices.DeleteFunc(slices.Clone(environ), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -181,7 +180,7 @@ func workerEnv(environ, allowed []string, serverName string) []string {
 	return append(env, fmt.Sprintf("%s=%d %s", control.EnvMarker, control.Version, serverName))
 }
 
-// buildID names the program that the parent runs, as far as the linker knows.
+// buildID names the build of this program, "" if the linker stored none.
 func buildID() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -209,7 +208,7 @@ func newPipes() (*pipes, error) {
 	return &p, err
 }
 
-// close may be called more than once; it ends the reads that wait.
+// close ends the reads that wait. It may be called more than once.
 func (p *pipes) close() {
 	for _, f := range []*os.File{p.stdout.r, p.stdout.w, p.stderr.r, p.stderr.w} {
 		if f != nil {
@@ -219,7 +218,7 @@ func (p *pipes) close() {
 }
 
 func socketPair() (ours net.Conn, theirs *os.File, err error) {
-	syscall.ForkLock.RLock() // no fork may come between the pair and its close-on-exec
+	syscall.ForkLock.RLock() // so that no fork comes between the pair and its close-on-exec
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	if err == nil {
 		syscall.CloseOnExec(fds[0])
@@ -239,8 +238,9 @@ func socketPair() (ours net.Conn, theirs *os.File, err error) {
 	return ours, theirs, nil
 }
 
-// duplicate returns c's descriptor under another number. For a listener its own File would not do:
-// the fork would make that one blocking, and with it the sockets of all who share it.
+// duplicate returns a duplicate of c's descriptor. For a listener, its File method is no
+// replacement: the fork makes that descriptor blocking, and with it the socket in all processes
+// that share it.
 func duplicate(c syscall.Conn, name string) (*os.File, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {

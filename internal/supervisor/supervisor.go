@@ -21,7 +21,7 @@ import (
 	"github.com/taskd-go/task/worker"
 )
 
-// A Config is what the pool's owner decides. It is taken as checked.
+// A Config is the configuration of a pool, which the caller has checked.
 type Config struct {
 	control.Settings
 	ServerName, TempDir string
@@ -47,23 +47,23 @@ type Supervisor struct {
 	builds  atomic.Int64
 
 	inbox   chan lifecycle.Input
-	started chan error       // one answer
-	over    chan struct{}    // closed when nothing is left
+	started chan error       // gets one value
+	over    chan struct{}    // closed at the end of the pool
 	lost    []lifecycle.Lost // read after over
 
-	// The loop's own.
+	// The goroutine of run owns the rest.
 	machine    *lifecycle.Machine
 	listeners  []*net.UnixListener
 	children   map[lifecycle.Key]*child
 	executable map[int]*os.File // by build
 	reloads    map[int]chan<- error
 	oomKills   uint64
-	todo       []lifecycle.Input // that carrying out actions gave rise to
+	todo       []lifecycle.Input // inputs that follow from actions
 	finished   bool
-	wait       sync.WaitGroup // for the children and the refusals
+	wait       sync.WaitGroup // counts the children and the refusals
 }
 
-// env is what the supervisor asks of the system where a test wants to say no.
+// env has the system calls that a test replaces.
 type env struct {
 	start  func(sys.Spawn) (*sys.Process, error)
 	newExe func() (*os.File, error) // the program that a reload starts
@@ -74,8 +74,8 @@ func systemEnv() env {
 	return env{start: sys.Start, newExe: openExecutable, refuse: worker.Refuse}
 }
 
-// openExecutable opens the program by the path that it was started from, which may hold a newer one
-// by now.
+// openExecutable opens the program at the path from which it was started. A newer program may be
+// there now.
 func openExecutable() (*os.File, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -84,9 +84,9 @@ func openExecutable() (*os.File, error) {
 	return os.Open(path)
 }
 
-// Start takes the pool's name, binds the listeners, spawns the workers, and returns when every one
-// accepts, or with an error that holds the failing worker's last words and exit status, everything
-// cleaned up. ctx bounds the boot only. The table can be read after Shutdown too.
+// Start reserves the pool's name, binds the listeners, spawns the workers, and returns when every
+// one accepts. If one does not, the error has its last output and its exit status, and nothing of
+// the pool is left. ctx bounds the start only. The table stays readable after Shutdown.
 func Start(ctx context.Context, cfg Config) (*Supervisor, error) {
 	return start(ctx, cfg, systemEnv())
 }
@@ -125,7 +125,7 @@ func start(ctx context.Context, cfg Config, e env) (*Supervisor, error) {
 		return s, nil
 	}
 	<-s.over
-	s.events.settle()
+	s.events.flush()
 	return nil, err
 }
 
@@ -139,7 +139,8 @@ func (s *Supervisor) booted(ctx context.Context) error {
 	}
 }
 
-// open takes what the pool holds besides its processes. What it got before an error is for release.
+// open acquires what the pool has besides its processes. After an error, release releases what it
+// got.
 func (s *Supervisor) open() (err error) {
 	if s.files, err = takeName(s.cfg.TempDir, s.cfg.ServerName); err != nil {
 		return err
@@ -157,7 +158,7 @@ func (s *Supervisor) open() (err error) {
 		}
 		s.listeners = append(s.listeners, l)
 	}
-	if s.pool, err = openPoolSocket(s.files.listen, PoolSocketPath(s.cfg.TempDir, s.cfg.ServerName), s.table.Table, s.cfg.Settings); err != nil {
+	if s.pool, err = openPoolSocket(s.files.listen, poolSocketPath(s.cfg.TempDir, s.cfg.ServerName), s.table.Table, s.cfg.Settings); err != nil {
 		return err
 	}
 	s.oomKills, _ = memstat.OOMKills()
@@ -169,7 +170,7 @@ func (s *Supervisor) open() (err error) {
 	return nil
 }
 
-// release gives back what open took. The table can still be read.
+// release releases what open acquired. The table stays readable.
 func (s *Supervisor) release() {
 	if s.outputs != nil {
 		s.outputs.close()
@@ -194,14 +195,14 @@ func (s *Supervisor) release() {
 	}
 }
 
-// Table returns the pool's table, writable.
+// Table returns the pool's table.
 func (s *Supervisor) Table() *sharedstate.Table { return s.table.Table }
 
-// Reload replaces all workers, MaxReplacing at a time, by ones of the program that now stands at
-// the executable's path, and returns when each index serves with it; old workers may still finish
-// tasks then. A new program that does not boot, or lacks one of the pool's tasks, ends it: the
-// error says why, and workers that were not replaced stay. So does the end of ctx. A second Reload
-// at the same time is an error.
+// Reload replaces all workers, MaxReplacing at a time, with workers of the program that is now at
+// the executable's path. It returns when each index serves with it; old workers may still finish
+// tasks then. If the new program does not boot or lacks one of the pool's tasks, or if ctx ends,
+// Reload returns an error, and workers that were not replaced stay. A second Reload at the same
+// time is an error.
 func (s *Supervisor) Reload(ctx context.Context) error {
 	exe, err := s.env.newExe()
 	if err != nil {
@@ -225,11 +226,11 @@ func (s *Supervisor) Reload(ctx context.Context) error {
 	return nil
 }
 
-// tasktype.ReasonShutdown drains and ends the pool: nothing new is accepted, tasks go on for at
-// most DrainTimeout, and when it returns no process, no file and no descriptor is left. Call it any
-// number of times, from any goroutine: all wait for the one drain. The end of any caller's ctx
-// stops what still runs, and that caller's error wraps ctx's. A *lifecycle.LostError lists the
-// tasks that were running when their process ended.
+// Shutdown drains and ends the pool: it accepts no more calls, tasks run on for at most
+// DrainTimeout, and when Shutdown returns no process, file or descriptor of the pool is left.
+// Several goroutines may call it, any number of times; all wait for the same drain. The end of the
+// ctx of any caller stops the tasks that still run, and that caller's error wraps ctx's. A
+// *lifecycle.LostError lists the tasks that ran when their process ended.
 func (s *Supervisor) Shutdown(ctx context.Context) error {
 	s.post(lifecycle.ShutdownWanted{})
 	var err error
@@ -241,21 +242,21 @@ func (s *Supervisor) Shutdown(ctx context.Context) error {
 		}
 		<-s.over
 	}
-	s.events.settle()
+	s.events.flush()
 	if len(s.lost) > 0 {
 		err = errors.Join(err, &lifecycle.LostError{Tasks: s.lost})
 	}
 	return err
 }
 
-// A reloadCall is a Reload on its way to the machine.
+// A reloadCall is the input of Reload.
 type reloadCall struct {
 	build int
 	exe   *os.File
 	reply chan<- error
 }
 
-// post hands ev to the loop; false: the loop has ended.
+// post passes ev to run. It returns false if run has ended.
 func (s *Supervisor) post(ev lifecycle.Input) bool {
 	select {
 	case s.inbox <- ev:
