@@ -44,7 +44,9 @@ func carry(ctx context.Context, call *client.Call, r Runner, registered bool) er
 	}
 	call.Task = name
 	if args != nil {
-		call.Payload = func(dst []byte, lent *codec.Lent) ([]byte, error) { return codec.AppendLending(dst, args, lent) }
+		call.Payload = func(dst []byte, lent *codec.Lent) ([]byte, error) {
+			return codec.AppendLending(dst, args, lent)
+		}
 	}
 	return nil
 }

@@ -210,7 +210,11 @@ func (c Config) checkTimes() error {
 		}
 	}
 	if c.TimeLimit > 0 && c.SoftTimeLimit >= c.TimeLimit {
-		return &ConfigError{"SoftTimeLimit", c.SoftTimeLimit, fmt.Sprintf("it must be below TimeLimit, %v", c.TimeLimit)}
+		return &ConfigError{
+			"SoftTimeLimit",
+			c.SoftTimeLimit,
+			fmt.Sprintf("it must be below TimeLimit, %v", c.TimeLimit),
+		}
 	}
 	return nil
 }
@@ -225,7 +229,11 @@ func (c Config) checkNames() error {
 	path := supervisor.SocketPath(c.TempDir, c.ServerName, c.WorkerNum-1)
 	if len(path) > MaxSocketPath {
 		return &ConfigError{"TempDir", c.TempDir, fmt.Sprintf(
-			"the socket path %s has %d bytes and the limit is %d: use a shorter TempDir or ServerName", path, len(path), MaxSocketPath)}
+			"the socket path %s has %d bytes and the limit is %d: use a shorter TempDir or ServerName",
+			path,
+			len(path),
+			MaxSocketPath,
+		)}
 	}
 	for _, name := range c.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") {

@@ -53,7 +53,12 @@ func (f Func[In, Out]) Async(ctx context.Context, c Caller, in In, opts ...CallO
 }
 
 // SyncMany runs the function once for each of ins. outs[i] and errs[i] belong to ins[i].
-func (f Func[In, Out]) SyncMany(ctx context.Context, c Caller, ins []In, opts ...CallOption) (outs []Out, errs []error) {
+func (f Func[In, Out]) SyncMany(
+	ctx context.Context,
+	c Caller,
+	ins []In,
+	opts ...CallOption,
+) (outs []Out, errs []error) {
 	outs, errs = make([]Out, len(ins)), make([]error, len(ins))
 	for i, o := range c.SyncMany(ctx, f.runners(ins), opts...) {
 		outs[i], errs[i] = As[Out](o.Result, o.Err)
@@ -62,7 +67,12 @@ func (f Func[In, Out]) SyncMany(ctx context.Context, c Caller, ins []In, opts ..
 }
 
 // AsyncMany delivers the function once for each of ins. ids[i] and errs[i] belong to ins[i].
-func (f Func[In, Out]) AsyncMany(ctx context.Context, c Caller, ins []In, opts ...CallOption) (ids []uint64, errs []error) {
+func (f Func[In, Out]) AsyncMany(
+	ctx context.Context,
+	c Caller,
+	ins []In,
+	opts ...CallOption,
+) (ids []uint64, errs []error) {
 	ids, errs = make([]uint64, len(ins)), make([]error, len(ins))
 	for i, o := range c.AsyncMany(ctx, f.runners(ins), opts...) {
 		ids[i], errs[i] = o.TaskID, o.Err

@@ -146,7 +146,14 @@ func (c *Client) find(ctx context.Context, timeout time.Duration) (d deliverer, 
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		return deliverer{}, 0, refused(ErrSockTimeout, err, "pool %s in %s is away: %v", c.cfg.ServerName, c.cfg.TempDir, err)
+		return deliverer{}, 0, refused(
+			ErrSockTimeout,
+			err,
+			"pool %s in %s is away: %v",
+			c.cfg.ServerName,
+			c.cfg.TempDir,
+			err,
+		)
 	}
 	return next.link.calls, time.Since(began), nil
 }

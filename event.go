@@ -14,9 +14,9 @@ const (
 	EventSpawnFailed   EventKind = tasktype.EventSpawnFailed   // fork or exec failed; Text is the error
 	EventDegraded      EventKind = tasktype.EventDegraded      // an index failed several times in a row
 	EventRecovered     EventKind = tasktype.EventRecovered     // a degraded index serves again
-	EventSoftLimit     EventKind = tasktype.EventSoftLimit     // a task passed its soft limit; Text dumps the worker's goroutines
+	EventSoftLimit     EventKind = tasktype.EventSoftLimit     // a task passed its soft limit; Text: all goroutines
 	EventHardLimit     EventKind = tasktype.EventHardLimit     // a task passed its hard limit
-	EventSuspect       EventKind = tasktype.EventSuspect       // a worker failed many tasks in a row at once and is replaced
+	EventSuspect       EventKind = tasktype.EventSuspect       // a worker failed by itself ten times in a row
 	EventDrift         EventKind = tasktype.EventDrift         // counters and records of a worker disagree; Text says how
 	EventSocketLost    EventKind = tasktype.EventSocketLost    // a worker's socket file was removed; it is bound again
 	EventReloaded      EventKind = tasktype.EventReloaded      // a reload is complete

@@ -149,7 +149,12 @@ func (p *process) serverConfig(table *sharedstate.Table, listener *net.UnixListe
 			}
 		},
 		OnDrift: func(records, running int) {
-			p.tell(control.Message{Kind: control.KindDrift, Text: fmt.Sprintf("%d tasks in flight, %d counted as running", records, running)})
+			p.tell(
+				control.Message{
+					Kind: control.KindDrift,
+					Text: fmt.Sprintf("%d tasks in flight, %d counted as running", records, running),
+				},
+			)
 		},
 		OnSuspect:  func(last error) { p.tell(control.Message{Kind: control.KindSuspect, Text: last.Error()}) },
 		Processors: p.share,
@@ -160,7 +165,14 @@ func (p *process) serverConfig(table *sharedstate.Table, listener *net.UnixListe
 }
 
 func overdue(kind control.Kind, o worker.Overdue) control.Message {
-	return control.Message{Kind: kind, TaskID: o.TaskID, Task: o.Task, Limit: o.Limit, Started: o.Started, Text: string(o.Dump)}
+	return control.Message{
+		Kind:    kind,
+		TaskID:  o.TaskID,
+		Task:    o.Task,
+		Limit:   o.Limit,
+		Started: o.Started,
+		Text:    string(o.Dump),
+	}
 }
 
 // tell sends m, however long the parent is stopped. It returns false if the parent is gone; then

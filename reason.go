@@ -11,7 +11,7 @@ const (
 	ReasonStarted Reason = tasktype.ReasonStarted // the start of the pool
 	ReasonStable  Reason = tasktype.ReasonStable  // a degraded index serves again
 
-	ReasonCrashed         Reason = tasktype.ReasonCrashed         // the process ended by itself, or with an error in its drain
+	ReasonCrashed         Reason = tasktype.ReasonCrashed         // it ended by itself, or with an error in its drain
 	ReasonKilled          Reason = tasktype.ReasonKilled          // a signal ended it that the pool did not send
 	ReasonOutOfMemory     Reason = tasktype.ReasonOutOfMemory     // the kernel killed it for memory, or gave it no more
 	ReasonBootFailed      Reason = tasktype.ReasonBootFailed      // it ended or gave up before it was ready
@@ -29,7 +29,7 @@ const (
 	ReasonReloadAborted  Reason = tasktype.ReasonReloadAborted  // Reload gave up
 	ReasonSoftLimit      Reason = tasktype.ReasonSoftLimit      // a task passed its soft limit
 	ReasonHardLimit      Reason = tasktype.ReasonHardLimit      // a task passed its time limit
-	ReasonSuspect        Reason = tasktype.ReasonSuspect        // it failed many tasks in a row at once
+	ReasonSuspect        Reason = tasktype.ReasonSuspect        // it failed by itself ten times in a row
 	ReasonSocketLost     Reason = tasktype.ReasonSocketLost     // its socket file was removed
 	ReasonDrift          Reason = tasktype.ReasonDrift          // its counters and its records disagree
 	ReasonOutputBlocked  Reason = tasktype.ReasonOutputBlocked  // the parent's own output takes no more

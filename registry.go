@@ -26,7 +26,12 @@ func Register(r Runner) {
 // RegisterName registers the type of r under name, 1 … 255 bytes. Otherwise it is like Register.
 func RegisterName(name string, r Runner) {
 	if _, ok := r.(named); ok {
-		panic(fmt.Sprintf("task: %q cannot be registered by a Named: that is how a program without the task's type calls it", name))
+		panic(
+			fmt.Sprintf(
+				"task: %q cannot be registered by a Named: that is how a program without the task's type calls it",
+				name,
+			),
+		)
 	}
 	t := registry.TypeOf(r)
 	mustTravel(name, t)

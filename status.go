@@ -12,10 +12,10 @@ type Status = protocol.Status
 
 // The statuses, with the numbers that they have in PROTOCOL.md.
 const (
-	ErrProcessBusy      Status = protocol.StatusBusy             // -2: no worker had a free slot, or the pool takes no calls
+	ErrProcessBusy      Status = protocol.StatusBusy             // -2: no free slot, or the pool takes no calls
 	ErrProtocol         Status = protocol.StatusProtocol         // -3: the frame was malformed
-	ErrIllegalPackage   Status = protocol.StatusIllegal          // -4: not a package, or a task that is unknown or not allowed
-	ErrTask             Status = protocol.StatusTaskError        // -5: the task failed, and its OnException did not turn that into a result
+	ErrIllegalPackage   Status = protocol.StatusIllegal          // -4: no package, or its task is unknown or not allowed
+	ErrTask             Status = protocol.StatusTaskError        // -5: the task failed, and its OnException too
 	ErrPackageExpire    Status = protocol.StatusExpired          // -6: the deadline passed before the task started
 	ErrSockTimeout      Status = protocol.StatusSockTimeout      // -7: connecting, sending or receiving failed or took too long
 	ErrPackageTooLarge  Status = protocol.StatusPackageTooLarge  // -8: the request is over MaxPackageSize
@@ -41,7 +41,7 @@ const (
 //		Accepted   uint64 // packages that the worker took on, expired ones included
 //		Lost       uint64 // tasks that ended with their worker process
 //		Expired    uint64 // packages whose deadline passed before their run; also in Fail
-//		Busy       uint64 // packages that this worker refused because no slot was free; in no other count
+//		Busy       uint64 // packages that it refused because no slot was free; in no other count
 //		Restarts   uint64 // processes that replaced a failed one; planned replacements do not count
 //		Generation uint64 // the number of its process; the pool counts its processes from 1
 //		Degraded   bool   // its restarts are delayed because they keep failing

@@ -113,7 +113,9 @@ func (t *Task) start(ctx context.Context) error {
 		return t.connect(ctx)
 	}
 	if flag.Lookup("test.v") != nil && !entry.passed() {
-		return errors.New("a test binary re-runs its tests in every worker unless its TestMain calls task.RunIfWorker first")
+		return errors.New(
+			"a test binary re-runs its tests in every worker unless its TestMain calls task.RunIfWorker first",
+		)
 	}
 	pool, err := supervisor.Start(ctx, supervisor.Config{
 		Settings:     t.cfg.settings(),
@@ -151,7 +153,11 @@ func (t *Task) start(ctx context.Context) error {
 func (t *Task) connect(ctx context.Context) error {
 	c, err := Dial(ctx, t.cfg)
 	if err != nil {
-		return fmt.Errorf("this process is a worker of pool %s and forks no pool of its own; connecting to the parent's: %w", entry.name(), err)
+		return fmt.Errorf(
+			"this process is a worker of pool %s and forks no pool of its own; connecting to the parent's: %w",
+			entry.name(),
+			err,
+		)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -169,8 +175,13 @@ func (t *Task) find(ctx context.Context, timeout time.Duration) (d deliverer, wa
 	case st == stateClosed:
 		return deliverer{}, 0, refused(ErrProcessBusy, ErrClosed, "the pool %s is closed", name)
 	case st != stateRunning && IsWorker():
-		return deliverer{}, 0, refused(ErrProcessBusy, ErrNotStarted,
-			"this process is a worker of pool %s, in which the pool %s is not started: a task reaches it through Dial", entry.name(), name)
+		return deliverer{}, 0, refused(
+			ErrProcessBusy,
+			ErrNotStarted,
+			"this process is a worker of pool %s, in which the pool %s is not started: a task reaches it through Dial",
+			entry.name(),
+			name,
+		)
 	case st != stateRunning:
 		return deliverer{}, 0, refused(ErrProcessBusy, ErrNotStarted, "the pool %s is not started", name)
 	case remote != nil:

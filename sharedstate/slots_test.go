@@ -88,7 +88,13 @@ func TestRunningGoesUpAndDownByOne_Row3(t *testing.T) {
 		}
 	}
 	s := table.Status()[0]
-	assert.Equal(t, []uint64{accepted, success, fail, expired, busy}, []uint64{s.Accepted, s.Success, s.Fail, s.Expired, s.Busy}, "seed %d", seed)
+	assert.Equal(
+		t,
+		[]uint64{accepted, success, fail, expired, busy},
+		[]uint64{s.Accepted, s.Success, s.Fail, s.Expired, s.Busy},
+		"seed %d",
+		seed,
+	)
 	assert.Equal(t, s.Accepted, s.Success+s.Fail+s.Lost+uint64(s.Running))
 }
 

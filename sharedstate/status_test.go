@@ -30,7 +30,20 @@ func TestFinishMovesWhatWasRunningToLost(t *testing.T) {
 	r.Finish(End{Reason: tasktype.ReasonKilled, Signal: 9})
 	r.Finish(End{Reason: tasktype.ReasonCrashed})
 	table.SetRestarting(1, true, 1)
-	assert.Equal(t, tasktype.WorkerStatus{Index: 1, Accepted: 5, Success: 1, Fail: 2, Lost: 2, Expired: 1, Restarts: 1, Degraded: true}, table.Status()[1])
+	assert.Equal(
+		t,
+		tasktype.WorkerStatus{
+			Index:    1,
+			Accepted: 5,
+			Success:  1,
+			Fail:     2,
+			Lost:     2,
+			Expired:  1,
+			Restarts: 1,
+			Degraded: true,
+		},
+		table.Status()[1],
+	)
 	e, ok := r.Ended(4)
 	assert.True(t, ok)
 	assert.Equal(t, End{Reason: tasktype.ReasonKilled, Signal: 9}, e)

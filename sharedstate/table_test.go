@@ -92,7 +92,11 @@ func TestOpenRefusesWhatIsNoTable(t *testing.T) {
 	}{
 		"empty memory":          {size(2, 8), func(*header) {}, "not a table"},
 		"shorter than a header": {64, nil, "256 are needed"},
-		"another version":       {size(2, 8), func(h *header) { h.version++ }, fmt.Sprintf("version %d", layoutVersion+1)},
+		"another version": {
+			size(2, 8),
+			func(h *header) { h.version++ },
+			fmt.Sprintf("version %d", layoutVersion+1),
+		},
 		"no workers":            {size(2, 8), func(h *header) { h.workers = 0 }, "1 to 512 workers"},
 		"too many workers":      {size(2, 8), func(h *header) { h.workers = 1 << 31 }, "1 to 512 workers"},
 		"more workers than fit": {size(2, 8), func(h *header) { h.workers = 3 }, "3 workers of 8 tasks need"},

@@ -55,13 +55,48 @@ var behaviours = []behaviour{
 	{"a handler that settles a panic", one, failing(Fail{Text: "a", Panics: true, Handler: "returns"}), "fallback"},
 	{"a handler that fails", one, failing(Fail{Text: "a", Handler: "fails"}), "-5 ran: handler failed"},
 	{"a result that cannot be encoded", one, failing(Chan{}), "-5 ran: the result, a chan int, cannot be encoded"},
-	{"a result that is too large", task.Config{WorkerNum: 1, MaxPackageSize: 1024}, failing(Blob{Out: 2048}), "-9 ran: "},
-	{"a package that is too large", task.Config{WorkerNum: 1, MaxPackageSize: 1024}, failing(Blob{In: make([]byte, 2048)}), "-8 not run: "},
-	{"an unknown task", one, refusedHere(task.Named("test.nobody", nil)), "-4 not run: task test.nobody is not registered in this program, worker -1"},
-	{"a type that is not registered", one, refusedHere(Unregistered{}), "-4 not run: task tasktest_test.Unregistered is not registered in this program, worker -1"},
-	{"a task that is not allowed", task.Config{WorkerNum: 1, Tasks: []task.Runner{Echo{}}}, failing(Count{}), "-4 not run: task"},
-	{"a task that is allowed by name", task.Config{WorkerNum: 1, Tasks: []task.Runner{task.Named("test.echo", nil)}}, failing(Echo{"allowed"}), "allowed"},
-	{"a payload that does not decode", one, failing(task.Named("test.blob", map[string]any{"Out": "x"})), "-4 not run: the payload of test.blob does not decode"},
+	{
+		"a result that is too large",
+		task.Config{WorkerNum: 1, MaxPackageSize: 1024},
+		failing(Blob{Out: 2048}),
+		"-9 ran: ",
+	},
+	{
+		"a package that is too large",
+		task.Config{WorkerNum: 1, MaxPackageSize: 1024},
+		failing(Blob{In: make([]byte, 2048)}),
+		"-8 not run: ",
+	},
+	{
+		"an unknown task",
+		one,
+		refusedHere(task.Named("test.nobody", nil)),
+		"-4 not run: task test.nobody is not registered in this program, worker -1",
+	},
+	{
+		"a type that is not registered",
+		one,
+		refusedHere(Unregistered{}),
+		"-4 not run: task tasktest_test.Unregistered is not registered in this program, worker -1",
+	},
+	{
+		"a task that is not allowed",
+		task.Config{WorkerNum: 1, Tasks: []task.Runner{Echo{}}},
+		failing(Count{}),
+		"-4 not run: task",
+	},
+	{
+		"a task that is allowed by name",
+		task.Config{WorkerNum: 1, Tasks: []task.Runner{task.Named("test.echo", nil)}},
+		failing(Echo{"allowed"}),
+		"allowed",
+	},
+	{
+		"a payload that does not decode",
+		one,
+		failing(task.Named("test.blob", map[string]any{"Out": "x"})),
+		"-4 not run: the payload of test.blob does not decode",
+	},
 	{"too much meta", one, func(t *testing.T, p pool) string {
 		m := map[string]string{}
 		for i := range 129 {
@@ -70,7 +105,9 @@ var behaviours = []behaviour{
 		return outcome(p.Sync(t.Context(), Echo{1}, task.WithMeta(m)))
 	}, "-4 not run: WithMeta: 129 pairs"},
 	{"meta and deadline", one, func(t *testing.T, p pool) string {
-		info, err := task.As[task.Info](p.Sync(t.Context(), Inform{}, task.WithMeta(map[string]string{"trace": "7"}), task.WithTimeout(time.Hour)))
+		info, err := task.As[task.Info](
+			p.Sync(t.Context(), Inform{}, task.WithMeta(map[string]string{"trace": "7"}), task.WithTimeout(time.Hour)),
+		)
 		in := time.Until(info.Deadline)
 		return fmt.Sprint(info.TaskID, info.WorkerIndex, info.Meta, in > 50*time.Minute && in <= time.Hour, err)
 	}, "1 0 map[trace:7] true <nil>"},
@@ -128,18 +165,28 @@ var behaviours = []behaviour{
 		m.Next().Release("")
 		return fmt.Sprint(id, err)
 	}, "1 <nil>"},
-	{"a soft limit", task.Config{WorkerNum: 1, SoftTimeLimit: 20 * time.Millisecond}, failing(Wait{}), "the task's soft time limit has passed"},
+	{
+		"a soft limit",
+		task.Config{WorkerNum: 1, SoftTimeLimit: 20 * time.Millisecond},
+		failing(Wait{}),
+		"the task's soft time limit has passed",
+	},
 	{"a soft limit of a call", one, func(t *testing.T, p pool) string {
 		return outcome(p.Sync(t.Context(), Wait{}, task.WithTimeLimit(20*time.Millisecond, 0)))
 	}, "the task's soft time limit has passed"},
-	{"a hard limit", task.Config{WorkerNum: 1, MaxRunningNum: 1, DrainTimeout: 100 * time.Millisecond}, func(t *testing.T, p pool) string {
-		release := make(chan struct{})
-		deaf.Store(&release)
-		defer close(release)
-		late := outcome(p.Sync(t.Context(), Deaf{}, task.WithTimeLimit(0, 50*time.Millisecond)))
-		next := outcome(p.Sync(t.Context(), Echo{"next"}, task.WithWait(patience), task.WithTimeout(patience)))
-		return late + "|" + next + fmt.Sprint(still(t, p).Lost)
-	}, "-5 may have run: time limit: test.deaf still ran after 50ms|next1"},
+	{
+		"a hard limit",
+		task.Config{WorkerNum: 1, MaxRunningNum: 1, DrainTimeout: 100 * time.Millisecond},
+		func(t *testing.T, p pool) string {
+			release := make(chan struct{})
+			deaf.Store(&release)
+			defer close(release)
+			late := outcome(p.Sync(t.Context(), Deaf{}, task.WithTimeLimit(0, 50*time.Millisecond)))
+			next := outcome(p.Sync(t.Context(), Echo{"next"}, task.WithWait(patience), task.WithTimeout(patience)))
+			return late + "|" + next + fmt.Sprint(still(t, p).Lost)
+		},
+		"-5 may have run: time limit: test.deaf still ran after 50ms|next1",
+	},
 	{"a death", one, func(t *testing.T, p pool) string {
 		if inside, ok := p.(*tasktest.Pool); ok {
 			inside.Fail(tasktest.DieAfterAccepting, "test.die")
@@ -154,7 +201,13 @@ var behaviours = []behaviour{
 		running(t, p, 1)
 		err := p.Shutdown(t.Context())
 		_, failure := p.Sync(t.Context(), Echo{1})
-		return fmt.Sprint(<-answer, err, errors.Is(failure, task.ErrClosed), errors.Is(failure, task.ErrProcessBusy), p.Status()[0].Success)
+		return fmt.Sprint(
+			<-answer,
+			err,
+			errors.Is(failure, task.ErrClosed),
+			errors.Is(failure, task.ErrProcessBusy),
+			p.Status()[0].Success,
+		)
 	}, "drains<nil> true true 1"},
 	{"the end of Shutdown's context", one, func(t *testing.T, p pool) string {
 		answer := ask(t.Context(), p, Wait{}, task.WithTimeout(patience))
@@ -173,7 +226,16 @@ var behaviours = []behaviour{
 		call(t, p, "sync", Fail{Text: "a"})
 		call(t, p, "sync", Fail{Text: "a", Handler: "returns"})
 		s := still(t, p)
-		return fmt.Sprint(s.Accepted, s.Success, s.Fail, s.Lost, s.Busy, s.Expired, len(p.Status()), p.Status()[0].Accepting)
+		return fmt.Sprint(
+			s.Accepted,
+			s.Success,
+			s.Fail,
+			s.Lost,
+			s.Busy,
+			s.Expired,
+			len(p.Status()),
+			p.Status()[0].Accepting,
+		)
 	}, "3 1 2 0 0 0 1 true"},
 }
 

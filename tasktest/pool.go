@@ -126,12 +126,22 @@ func (p *Pool) start() (err error) {
 		p.slots = append(p.slots, s)
 		w, err := s.boot(task.ReasonStarted)
 		if err != nil {
-			return fmt.Errorf("worker %d (pid %d) did not start: %s: %w", i, os.Getpid(), supervisor.Describe(sharedstate.End{Reason: task.ReasonBootFailed, Code: 1}), err)
+			return fmt.Errorf(
+				"worker %d (pid %d) did not start: %s: %w",
+				i,
+				os.Getpid(),
+				supervisor.Describe(sharedstate.End{Reason: task.ReasonBootFailed, Code: 1}),
+				err,
+			)
 		}
 		s.enter(w)
 		p.wait.Go(func() { s.run(w) })
 	}
-	settings := control.Settings{WorkerNum: p.cfg.WorkerNum, MaxRunningNum: p.cfg.MaxRunningNum, MaxPackageSize: p.cfg.MaxPackageSize}
+	settings := control.Settings{
+		WorkerNum:      p.cfg.WorkerNum,
+		MaxRunningNum:  p.cfg.MaxRunningNum,
+		MaxPackageSize: p.cfg.MaxPackageSize,
+	}
 	if p.stop, err = supervisor.ServeTable(p.cfg.TempDir, p.cfg.ServerName, p.table.Table, settings); err != nil {
 		return err
 	}

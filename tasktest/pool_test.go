@@ -105,17 +105,21 @@ func TestADeathTakesItsNeighboursAlong(t *testing.T) {
 
 func TestStartsThatFail(t *testing.T) {
 	t.Run("at the pool's start", func(t *testing.T) {
-		_, err := tasktest.Start(task.Config{WorkerNum: 2, ServerName: "p", OnWorkerStart: func(_ context.Context, w task.Worker) error {
-			if w.Index == 1 {
-				return errors.New("no database today")
-			}
-			return nil
-		}})
+		_, err := tasktest.Start(
+			task.Config{WorkerNum: 2, ServerName: "p", OnWorkerStart: func(_ context.Context, w task.Worker) error {
+				if w.Index == 1 {
+					return errors.New("no database today")
+				}
+				return nil
+			}},
+		)
 		require.ErrorContains(t, err, "task: pool p did not start: worker 1 (pid ")
 		require.ErrorContains(t, err, ") did not start: boot failed (exit status 1): OnWorkerStart: no database today")
 	})
 	t.Run("with a panic", func(t *testing.T) {
-		_, err := tasktest.Start(task.Config{OnWorkerStart: func(context.Context, task.Worker) error { panic("no luck") }})
+		_, err := tasktest.Start(
+			task.Config{OnWorkerStart: func(context.Context, task.Worker) error { panic("no luck") }},
+		)
 		require.ErrorContains(t, err, "OnWorkerStart panicked: no luck\n")
 	})
 	t.Run("a bad configuration", func(t *testing.T) {
@@ -144,7 +148,10 @@ func TestStartsThatFail(t *testing.T) {
 }
 
 func TestHardLimitReplacesTheWorker(t *testing.T) {
-	p := tasktest.New(t, task.Config{WorkerNum: 1, TimeLimit: 50 * time.Millisecond, DrainTimeout: 100 * time.Millisecond})
+	p := tasktest.New(
+		t,
+		task.Config{WorkerNum: 1, TimeLimit: 50 * time.Millisecond, DrainTimeout: 100 * time.Millisecond},
+	)
 	release := make(chan struct{})
 	deaf.Store(&release)
 	defer close(release)
@@ -231,7 +238,15 @@ func TestNothingIsLeft(t *testing.T) {
 	require.NoError(t, p.Shutdown(t.Context()), "any number of times")
 	assert.NoDirExists(t, p.Config().TempDir)
 	for end := time.Now().Add(patience); runtime.NumGoroutine() > goroutines || openFiles() > files; time.Sleep(time.Millisecond) {
-		require.True(t, time.Now().Before(end), "%d goroutines, %d before; %d files, %d before", runtime.NumGoroutine(), goroutines, openFiles(), files)
+		require.True(
+			t,
+			time.Now().Before(end),
+			"%d goroutines, %d before; %d files, %d before",
+			runtime.NumGoroutine(),
+			goroutines,
+			openFiles(),
+			files,
+		)
 	}
 }
 

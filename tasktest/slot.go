@@ -121,7 +121,13 @@ func (s *slot) boot(why task.Reason) (*life, error) {
 	}
 	var err error
 	if w.row, err = s.p.table.Allocate(s.index, w.generation); err != nil {
-		s.p.events.worker(task.EventSpawnFailed, task.ReasonSpawnFailed, s.index, w.generation, task.Event{Text: err.Error()})
+		s.p.events.worker(
+			task.EventSpawnFailed,
+			task.ReasonSpawnFailed,
+			s.index,
+			w.generation,
+			task.Event{Text: err.Error()},
+		)
 		return nil, err
 	}
 	w.row.SetPID(os.Getpid())
@@ -130,7 +136,13 @@ func (s *slot) boot(why task.Reason) (*life, error) {
 	if err := s.onWorkerStart(); err != nil {
 		w.row.Finish(sharedstate.End{Reason: task.ReasonBootFailed, Code: 1})
 		w.row.Free()
-		s.p.events.worker(task.EventExited, task.ReasonBootFailed, s.index, w.generation, task.Event{ExitCode: 1, Text: err.Error()})
+		s.p.events.worker(
+			task.EventExited,
+			task.ReasonBootFailed,
+			s.index,
+			w.generation,
+			task.Event{ExitCode: 1, Text: err.Error()},
+		)
 		return nil, err
 	}
 	return w, nil
@@ -164,12 +176,26 @@ func (s *slot) config(w *life) worker.Config {
 				task.Event{Text: string(o.Dump), Tasks: []task.RunningTask{{ID: o.TaskID, Name: o.Task, Age: o.Limit}}})
 		},
 		OnHardLimit: func(o worker.Overdue) {
-			s.p.events.worker(task.EventHardLimit, task.ReasonHardLimit, s.index, w.generation,
-				task.Event{Text: "limit " + o.Limit.String(), Tasks: []task.RunningTask{{ID: o.TaskID, Name: o.Task, Age: o.Limit}}})
+			s.p.events.worker(
+				task.EventHardLimit,
+				task.ReasonHardLimit,
+				s.index,
+				w.generation,
+				task.Event{
+					Text:  "limit " + o.Limit.String(),
+					Tasks: []task.RunningTask{{ID: o.TaskID, Name: o.Task, Age: o.Limit}},
+				},
+			)
 			request(task.ReasonHardLimit)
 		},
 		OnSuspect: func(last error) {
-			s.p.events.worker(task.EventSuspect, task.ReasonSuspect, s.index, w.generation, task.Event{Text: last.Error()})
+			s.p.events.worker(
+				task.EventSuspect,
+				task.ReasonSuspect,
+				s.index,
+				w.generation,
+				task.Event{Text: last.Error()},
+			)
 			request(task.ReasonSuspect)
 		},
 		OnRecycle: request,

@@ -38,7 +38,12 @@ func TestPackageTaskDocumentsEachName(t *testing.T) {
 			continue
 		}
 		indented := "\n\t" + strings.ReplaceAll(strings.TrimSpace(own.fields), "\n", "\n\t") + "\n"
-		assert.Contains(t, strings.ReplaceAll(alias.comment, "\n\t\n", "\n\n"), strings.ReplaceAll(indented, "\n\t\n", "\n\n"), n)
+		assert.Contains(
+			t,
+			strings.ReplaceAll(alias.comment, "\n\t\n", "\n\n"),
+			strings.ReplaceAll(indented, "\n\t\n", "\n\n"),
+			n,
+		)
 	}
 }
 

@@ -14,9 +14,9 @@ const (
 	EventSpawnFailed   EventKind = "spawn_failed"   // fork or exec failed; Text is the error
 	EventDegraded      EventKind = "degraded"       // an index failed several times in a row
 	EventRecovered     EventKind = "recovered"      // a degraded index serves again
-	EventSoftLimit     EventKind = "soft_limit"     // a task passed its soft limit; Text dumps the worker's goroutines
+	EventSoftLimit     EventKind = "soft_limit"     // a task passed its soft limit; Text: all goroutines
 	EventHardLimit     EventKind = "hard_limit"     // a task passed its hard limit
-	EventSuspect       EventKind = "suspect"        // a worker failed many tasks in a row at once and is replaced
+	EventSuspect       EventKind = "suspect"        // a worker failed by itself ten times in a row
 	EventDrift         EventKind = "drift"          // counters and records of a worker disagree; Text says how
 	EventSocketLost    EventKind = "socket_lost"    // a worker's socket file was removed; it is bound again
 	EventReloaded      EventKind = "reloaded"       // a reload is complete

@@ -9,7 +9,7 @@ const (
 	ReasonStarted Reason = "started" // the start of the pool
 	ReasonStable  Reason = "stable"  // a degraded index serves again
 
-	ReasonCrashed         Reason = "crashed"          // the process ended by itself, or with an error in its drain
+	ReasonCrashed         Reason = "crashed"          // it ended by itself, or with an error in its drain
 	ReasonKilled          Reason = "killed"           // a signal ended it that the pool did not send
 	ReasonOutOfMemory     Reason = "out_of_memory"    // the kernel killed it for memory, or gave it no more
 	ReasonBootFailed      Reason = "boot_failed"      // it ended or gave up before it was ready
@@ -27,7 +27,7 @@ const (
 	ReasonReloadAborted  Reason = "reload_aborted"  // Reload gave up
 	ReasonSoftLimit      Reason = "soft_limit"      // a task passed its soft limit
 	ReasonHardLimit      Reason = "hard_limit"      // a task passed its time limit
-	ReasonSuspect        Reason = "suspect"         // it failed many tasks in a row at once
+	ReasonSuspect        Reason = "suspect"         // it failed by itself ten times in a row
 	ReasonSocketLost     Reason = "socket_lost"     // its socket file was removed
 	ReasonDrift          Reason = "drift"           // its counters and its records disagree
 	ReasonOutputBlocked  Reason = "output_blocked"  // the parent's own output takes no more

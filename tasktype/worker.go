@@ -26,7 +26,7 @@ type WorkerStatus struct {
 	Accepted   uint64 `json:"accepted"`   // packages that the worker took on, expired ones included
 	Lost       uint64 `json:"lost"`       // tasks that ended with their worker process
 	Expired    uint64 `json:"expired"`    // packages whose deadline passed before their run; also in Fail
-	Busy       uint64 `json:"busy"`       // packages that this worker refused because no slot was free; in no other count
+	Busy       uint64 `json:"busy"`       // packages that it refused because no slot was free; in no other count
 	Restarts   uint64 `json:"restarts"`   // processes that replaced a failed one; planned replacements do not count
 	Generation uint64 `json:"generation"` // the number of its process; the pool counts its processes from 1
 	Degraded   bool   `json:"degraded"`   // its restarts are delayed because they keep failing

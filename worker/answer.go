@@ -26,10 +26,16 @@ func (s *Server) acceptedFrame(id, taskID uint64) *buffer {
 func (k *call) resultFrame() (b *buffer, whole bool) {
 	s := k.s
 	b = s.buffers.get(int(k.typ.large.Load()))
-	data, err := codec.Append(protocol.AppendResponseHead(protocol.BeginFrame(b.b), k.id, true, protocol.StatusOK), k.value)
+	data, err := codec.Append(
+		protocol.AppendResponseHead(protocol.BeginFrame(b.b), k.id, true, protocol.StatusOK),
+		k.value,
+	)
 	if err != nil {
 		s.buffers.put(b)
-		return k.fail(protocol.StatusTaskError, fmt.Sprintf("the result, a %T, cannot be encoded: %s", k.value, textOf(err))), false
+		return k.fail(
+			protocol.StatusTaskError,
+			fmt.Sprintf("the result, a %T, cannot be encoded: %s", k.value, textOf(err)),
+		), false
 	}
 	b.b = protocol.AppendResponseTail(data, k.taskID)
 	k.typ.answered(len(b.b))

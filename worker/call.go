@@ -39,7 +39,7 @@ type call struct {
 
 	softPast, hardPast, callerPast bool  // Server.mu
 	long                           bool  // the task has run for longTask; Server.mu
-	suspended                      int64 // ns for which the process was suspended, which its limits do not count; Server.mu
+	suspended                      int64 // ns in suspension, which its limits do not count; Server.mu
 	prev, next                     *call // Server.mu
 	behind                         *call // the next one in the queue of runners
 
@@ -136,7 +136,10 @@ func (k *call) prepared() {
 			k.logFailure(slog.LevelError, "the decoder of the task panicked", k.err)
 		}
 		k.s.countEnd(k, k.err)
-		k.frame = k.fail(protocol.StatusIllegal, fmt.Sprintf("the payload of %s does not decode: %s", k.typ.name, textOf(k.err)))
+		k.frame = k.fail(
+			protocol.StatusIllegal,
+			fmt.Sprintf("the payload of %s does not decode: %s", k.typ.name, textOf(k.err)),
+		)
 		k.complete()
 	case k.expire != 0 && sys.Now() >= k.expire:
 		k.outcome = sharedstate.ExpiredInSlot

@@ -103,28 +103,49 @@ var resultEnds = []endCase{
 	{name: "sync_null", task: testTask{run: returning(nil)}, ok: true},
 	{
 		name: "raise_then_handler_returns",
-		task: testTask{run: failing, handle: func(_ context.Context, err error, _ Info) (any, error) { return "fallback for " + err.Error(), nil }},
-		ok:   true, value: "fallback for boom", fails: true,
+		task: testTask{
+			run:    failing,
+			handle: func(_ context.Context, err error, _ Info) (any, error) { return "fallback for " + err.Error(), nil },
+		},
+		ok: true, value: "fallback for boom", fails: true,
 	},
 	{
-		name:   "raise_then_handler_raises",
-		task:   testTask{run: failing, handle: func(context.Context, error, Info) (any, error) { return nil, errors.New("no way out") }},
+		name: "raise_then_handler_raises",
+		task: testTask{
+			run:    failing,
+			handle: func(context.Context, error, Info) (any, error) { return nil, errors.New("no way out") },
+		},
 		status: protocol.StatusTaskError, text: "no way out", fails: true, told: "no way out",
 	},
-	{name: "error without a handler", task: testTask{run: failing}, status: protocol.StatusTaskError, text: "boom", fails: true, told: "boom"},
+	{
+		name:   "error without a handler",
+		task:   testTask{run: failing},
+		status: protocol.StatusTaskError,
+		text:   "boom",
+		fails:  true,
+		told:   "boom",
+	},
 	{
 		name:   "value beside an error",
 		task:   testTask{run: func(context.Context, Info) (any, error) { return "lost", errBoom }},
 		status: protocol.StatusTaskError, text: "boom", fails: true, told: "boom",
 	},
-	{name: "unserialisable_result", task: testTask{run: returning(badValue{})}, status: protocol.StatusTaskError, text: "badValue", fails: true},
+	{
+		name:   "unserialisable_result",
+		task:   testTask{run: returning(badValue{})},
+		status: protocol.StatusTaskError,
+		text:   "badValue",
+		fails:  true,
+	},
 	{
 		name: "response_too_large", task: testTask{run: returning(strings.Repeat("x", 3<<20))},
 		status: protocol.StatusResponseTooLarge, text: "2097152", fails: true,
 	},
 	{
-		name:   "very long error",
-		task:   testTask{run: func(context.Context, Info) (any, error) { return nil, errors.New(strings.Repeat("é", 1<<20)) }},
+		name: "very long error",
+		task: testTask{
+			run: func(context.Context, Info) (any, error) { return nil, errors.New(strings.Repeat("é", 1<<20)) },
+		},
 		status: protocol.StatusTaskError, text: strings.Repeat("é", 1000), fails: true, told: "éé",
 	},
 }
@@ -253,11 +274,21 @@ func TestSlotsAreNeverExceeded(t *testing.T) {
 func TestWhatATaskIsTold(t *testing.T) {
 	r := start(t, func(r *rig) { r.cfg.Index = 3 })
 	p := r.dial()
-	require.Equal(t, protocol.Greeting{Index: 3, Generation: 7, PID: p.greeting.PID, MaxPackageSize: protocol.DefaultPackageSize}, p.greeting)
+	require.Equal(
+		t,
+		protocol.Greeting{Index: 3, Generation: 7, PID: p.greeting.PID, MaxPackageSize: protocol.DefaultPackageSize},
+		p.greeting,
+	)
 	require.NotZero(t, p.greeting.PID)
 
 	begun := time.Now()
-	p.send(protocol.Package{Task: []byte("block"), Expire: sys.Now() + int64(time.Hour), Meta: map[string]string{"trace": "abc", protocol.MetaCancel: "1", "taskd.later": "2"}})
+	p.send(
+		protocol.Package{
+			Task:   []byte("block"),
+			Expire: sys.Now() + int64(time.Hour),
+			Meta:   map[string]string{"trace": "abc", protocol.MetaCancel: "1", "taskd.later": "2"},
+		},
+	)
 	first := r.awaitEntered()
 	require.Equal(t, 3, first.WorkerIndex)
 	require.WithinDuration(t, begun.Add(time.Hour), first.Deadline, time.Minute)

@@ -279,7 +279,9 @@ func (c *conn) setReadDeadline() {
 // it notifies the peer first, which may send on until it half-closes or the grace is over.
 func (c *conn) drain() {
 	if c.s.barrier {
-		if sys.CloseRead(c.nc) != nil { // the stream has ended, or a task has closed its descriptor: then only this wakes the reader
+		if sys.CloseRead(
+			c.nc,
+		) != nil { // the stream has ended, or a task has closed its descriptor: then only this wakes the reader
 			c.readUntil(time.Unix(1, 0))
 		}
 		return

@@ -136,7 +136,10 @@ func TestCancelMarkEndsTheContext_Row55(t *testing.T) {
 	t.Run("with the connection", func(t *testing.T) {
 		r := start(t, nil)
 		p := r.dial()
-		p.send(protocol.Package{Task: []byte("obedient"), Meta: mark, Alone: true}, protocol.Package{Task: []byte("block")})
+		p.send(
+			protocol.Package{Task: []byte("obedient"), Meta: mark, Alone: true},
+			protocol.Package{Task: []byte("block")},
+		)
 		r.awaitEntered()
 		r.awaitEntered()
 		require.NoError(t, p.nc.Close())
@@ -147,7 +150,13 @@ func TestCancelMarkEndsTheContext_Row55(t *testing.T) {
 	t.Run("at the deadline", func(t *testing.T) {
 		r := start(t, nil)
 		p := r.dial()
-		got := p.call(protocol.Package{Task: []byte("obedient"), Meta: mark, Expire: r.server.epochMono + int64(time.Since(r.server.epoch)+500*time.Millisecond)})
+		got := p.call(
+			protocol.Package{
+				Task:   []byte("obedient"),
+				Meta:   mark,
+				Expire: r.server.epochMono + int64(time.Since(r.server.epoch)+500*time.Millisecond),
+			},
+		)
 		require.Equal(t, protocol.StatusTaskError, got.Status)
 		require.Equal(t, ErrCallerGone.Error(), got.Text())
 	})
@@ -160,7 +169,12 @@ func TestContextOfATask(t *testing.T) {
 		defer stop()
 		r.entered <- info
 		<-derived.Done()
-		return []string{ctx.Err().Error(), context.Cause(ctx).Error(), context.Cause(derived).Error(), fmt.Sprint(Draining(derived) != nil)}, nil
+		return []string{
+			ctx.Err().Error(),
+			context.Cause(ctx).Error(),
+			context.Cause(derived).Error(),
+			fmt.Sprint(Draining(derived) != nil),
+		}, nil
 	})
 	p := r.dial()
 	p.send(protocol.Package{Task: []byte("contexts")})

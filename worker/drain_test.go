@@ -133,7 +133,11 @@ func TestDrainReadsWhatIsBuffered(t *testing.T) {
 		}
 		statuses[answer.Status]++
 	}
-	require.Equal(t, map[protocol.Status]int{0: 1 + maxRunning, protocol.StatusBusy: 10 - maxRunning, protocol.StatusIllegal: 1}, statuses)
+	require.Equal(
+		t,
+		map[protocol.Status]int{0: 1 + maxRunning, protocol.StatusBusy: 10 - maxRunning, protocol.StatusIllegal: 1},
+		statuses,
+	)
 	p.closed()
 	close(r.gate)
 	require.NoError(t, r.ended())

@@ -16,7 +16,17 @@ func FuzzConn(f *testing.F) {
 	f.Add(echo)
 	f.Add(append(echo, echo...))
 	f.Add(frameOf(protocol.Package{ID: 9, Type: protocol.Async, Alone: true, Task: []byte("panic"), Soft: 1, Hard: 2}))
-	f.Add(frameOf(protocol.Package{ID: 9, Alone: true, Task: []byte("goexit"), Meta: map[string]string{protocol.MetaCancel: "1"}, Expire: 1}))
+	f.Add(
+		frameOf(
+			protocol.Package{
+				ID:     9,
+				Alone:  true,
+				Task:   []byte("goexit"),
+				Meta:   map[string]string{protocol.MetaCancel: "1"},
+				Expire: 1,
+			},
+		),
+	)
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff})
 	f.Add([]byte{0, 0, 0, 0, 1})
 	f.Add([]byte{0, 0, 0, 5, 0xdd, 4, 0, 0, 0})

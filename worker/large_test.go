@@ -51,8 +51,12 @@ func TestLargeResultsBesideSmallOnes(t *testing.T) {
 	p := r.dial()
 	var batch []protocol.Package
 	for range 10 {
-		batch = append(batch, protocol.Package{Task: []byte("bytes")}, protocol.Package{Task: []byte("echo"), Payload: text("small")},
-			protocol.Package{Task: []byte("more")})
+		batch = append(
+			batch,
+			protocol.Package{Task: []byte("bytes")},
+			protocol.Package{Task: []byte("echo"), Payload: text("small")},
+			protocol.Package{Task: []byte("more")},
+		)
 	}
 	p.send(batch...)
 	want := map[protocol.Status]int{protocol.StatusOK: 20, protocol.StatusResponseTooLarge: 10}

@@ -35,7 +35,7 @@ type Overdue struct {
 	Task    string
 	Limit   time.Duration
 	Started int64  // CLOCK_MONOTONIC, ns
-	Dump    []byte // at the soft limit: the stacks of all goroutines, at most 256 KiB; nil within a second of the last dump
+	Dump    []byte // soft limit: all goroutines, at most 256 KiB; nil within 1 s of the last dump
 }
 
 // A schedule is when the watch wakes: instants of CLOCK_MONOTONIC; 0: never.

@@ -31,7 +31,14 @@ func TestLimitsAreTold_Row56(t *testing.T) {
 			soft, hard := make(chan Overdue, 10), make(chan Overdue, 10)
 			r := start(t, limited(soft, hard))
 			p := r.dial()
-			id := p.send(protocol.Package{Task: []byte("block"), Alone: alone, Soft: 30 * time.Millisecond, Hard: 90 * time.Millisecond})
+			id := p.send(
+				protocol.Package{
+					Task:  []byte("block"),
+					Alone: alone,
+					Soft:  30 * time.Millisecond,
+					Hard:  90 * time.Millisecond,
+				},
+			)
 			task := r.awaitEntered()
 			got := <-soft
 			require.Contains(t, string(got.Dump), "goroutine ")
@@ -87,7 +94,10 @@ func TestStuckTaskIsVisible_Row9(t *testing.T) {
 	soft, hard := make(chan Overdue, 10), make(chan Overdue, 10)
 	r := start(t, limited(soft, hard))
 	p := r.dial()
-	require.True(t, p.call(protocol.Package{Task: []byte("block"), Type: protocol.Async, Hard: 30 * time.Millisecond}).OK)
+	require.True(
+		t,
+		p.call(protocol.Package{Task: []byte("block"), Type: protocol.Async, Hard: 30 * time.Millisecond}).OK,
+	)
 	id := r.awaitEntered().TaskID
 	require.Equal(t, id, (<-hard).TaskID)
 	require.Equal(t, id, r.row.Tasks()[0].TaskID)
@@ -111,7 +121,10 @@ func TestSoftLimitEndsTheContext(t *testing.T) {
 			})
 			p := r.dial()
 			// A later limit must not hide the earlier one.
-			p.send(protocol.Package{Task: []byte("block"), Soft: time.Hour, Hard: 2 * time.Hour}, protocol.Package{Task: []byte("obedient"), Soft: tt.own})
+			p.send(
+				protocol.Package{Task: []byte("block"), Soft: time.Hour, Hard: 2 * time.Hour},
+				protocol.Package{Task: []byte("obedient"), Soft: tt.own},
+			)
 			require.Equal(t, ErrSoftLimit.Error(), p.said())
 			require.Equal(t, 30*time.Millisecond, (<-soft).Limit)
 			close(r.gate)

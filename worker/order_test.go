@@ -162,7 +162,9 @@ var payloadChecks = []orderCase{
 		name: "payload does not decode, the deadline passes meanwhile",
 		send: func(r *rig) []byte {
 			r.tasks["slow"] = func([]byte) (Task, error) { <-time.After(600 * time.Millisecond); return nil, errors.New("no") }
-			return frameOf(protocol.Package{ID: 100, Task: []byte("slow"), Expire: sys.Now() + int64(500*time.Millisecond)})
+			return frameOf(
+				protocol.Package{ID: 100, Task: []byte("slow"), Expire: sys.Now() + int64(500*time.Millisecond)},
+			)
 		},
 		status: protocol.StatusIllegal, id: 100, count: count{accepted: 1, fail: 1},
 	},
@@ -173,7 +175,9 @@ var payloadChecks = []orderCase{
 				<-time.After(600 * time.Millisecond)
 				return &testTask{run: nil}, nil // a run would panic
 			}
-			return frameOf(protocol.Package{ID: 100, Task: []byte("slow"), Expire: sys.Now() + int64(500*time.Millisecond)})
+			return frameOf(
+				protocol.Package{ID: 100, Task: []byte("slow"), Expire: sys.Now() + int64(500*time.Millisecond)},
+			)
 		},
 		status: protocol.StatusExpired, id: 100, count: count{accepted: 1, fail: 1, expired: 1},
 	},
@@ -191,8 +195,22 @@ var payloadChecks = []orderCase{
 func TestPackageOfTheExactLimit(t *testing.T) {
 	r := start(t, func(r *rig) { r.cfg.MaxPackageSize = 512 })
 	frame := func(size int) []byte {
-		empty := len(frameOf(protocol.Package{ID: 1, Task: []byte("fail"), Payload: protocol.AppendText(nil, string(make([]byte, 300)))}))
-		return frameOf(protocol.Package{ID: 1, Task: []byte("fail"), Payload: protocol.AppendText(nil, string(make([]byte, 300+size-empty)))})
+		empty := len(
+			frameOf(
+				protocol.Package{
+					ID:      1,
+					Task:    []byte("fail"),
+					Payload: protocol.AppendText(nil, string(make([]byte, 300))),
+				},
+			),
+		)
+		return frameOf(
+			protocol.Package{
+				ID:      1,
+				Task:    []byte("fail"),
+				Payload: protocol.AppendText(nil, string(make([]byte, 300+size-empty))),
+			},
+		)
 	}
 	require.Len(t, frame(512), 512)
 	p := r.dial()
@@ -208,7 +226,11 @@ func TestRefusedIDsCountAsRead(t *testing.T) {
 	r := start(t, nil)
 	p := r.dial()
 	require.Equal(t, protocol.StatusIllegal, p.call(protocol.Package{ID: 50, Task: []byte("nobody")}).Status)
-	require.Equal(t, protocol.StatusIllegal, p.call(protocol.Package{ID: 50, Task: []byte("echo"), Payload: text("x")}).Status)
+	require.Equal(
+		t,
+		protocol.StatusIllegal,
+		p.call(protocol.Package{ID: 50, Task: []byte("echo"), Payload: text("x")}).Status,
+	)
 	p.closed()
 }
 

@@ -17,7 +17,7 @@ import (
 type Recycle struct {
 	MaxTasks  int           // tasks that have ended
 	MaxAge    time.Duration // since the worker accepts
-	MaxMemory int64         // resident bytes, compared each second while tasks run, and once within a second after the last
+	MaxMemory int64         // resident bytes, compared each second while tasks run, and once after the last
 }
 
 // recycling says what is left until a server requests a successor. Server.mu guards it.

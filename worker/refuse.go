@@ -31,11 +31,14 @@ type refuser struct {
 func Refuse(l *net.UnixListener, index int, maxPackageSize int, within time.Duration) {
 	s := &Server{cfg: Config{Index: index}, log: slog.Default()}
 	r := &refuser{
-		greeting: protocol.AppendGreeting(nil, protocol.Greeting{Index: index, PID: os.Getpid(), MaxPackageSize: maxPackageSize}),
-		max:      maxPackageSize,
-		barrier:  sys.BarrierRead,
-		admits:   s.admitsPeer,
-		grace:    within,
+		greeting: protocol.AppendGreeting(
+			nil,
+			protocol.Greeting{Index: index, PID: os.Getpid(), MaxPackageSize: maxPackageSize},
+		),
+		max:     maxPackageSize,
+		barrier: sys.BarrierRead,
+		admits:  s.admitsPeer,
+		grace:   within,
 	}
 	r.backlog(l, within)
 	r.wg.Wait()

@@ -247,7 +247,8 @@ func goroutines() map[string]string {
 	all := map[string]string{}
 	for _, g := range strings.Split(stacks(), "\n\n") {
 		id, _, _ := strings.Cut(strings.TrimPrefix(g, "goroutine "), " ")
-		if strings.Contains(g, "testing.") && !strings.Contains(g, "taskd-go") || strings.Contains(g, "runtime.") && !strings.Contains(g, "taskd-go") {
+		if strings.Contains(g, "testing.") && !strings.Contains(g, "taskd-go") ||
+			strings.Contains(g, "runtime.") && !strings.Contains(g, "taskd-go") {
 			continue // the test framework's and the runtime's own
 		}
 		all[id] = g

@@ -135,7 +135,15 @@ func (s *Server) audit() {
 		s.drifted = true
 		return
 	}
-	s.log.Error("the in-flight records and the counter disagree", "worker", s.cfg.Index, "records", records, "running", running)
+	s.log.Error(
+		"the in-flight records and the counter disagree",
+		"worker",
+		s.cfg.Index,
+		"records",
+		records,
+		"running",
+		running,
+	)
 	if s.cfg.OnDrift != nil {
 		s.cfg.OnDrift(records, running)
 	}

@@ -27,7 +27,7 @@ type Config struct {
 	Listener       *net.UnixListener // the Server does not close it
 	MaxPackageSize int               // bytes of a whole frame; 0: the default
 	FrameTimeout   time.Duration     // bounds the rest of a frame that has begun; 0: 1 s
-	DrainGrace     time.Duration     // bounds the wait for a client's half-close, on systems where closing the reading side is no barrier; 0: 1 s
+	DrainGrace     time.Duration     // bounds the wait for a client's half-close where CloseRead is no barrier; 0: 1 s
 	SoftTimeLimit  time.Duration     // 0: no limit
 	TimeLimit      time.Duration     // 0: no limit
 	Recycle        Recycle

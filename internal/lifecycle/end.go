@@ -51,7 +51,8 @@ const crashCode = 2
 
 // ranOut reports whether words are those of a Go runtime that got no more memory.
 func ranOut(words string) bool {
-	return strings.Contains(words, "fatal error: out of memory") || strings.Contains(words, "fatal error: runtime: out of memory") ||
+	return strings.Contains(words, "fatal error: out of memory") ||
+		strings.Contains(words, "fatal error: runtime: out of memory") ||
 		strings.Contains(words, "fatal error: runtime: cannot allocate memory")
 }
 

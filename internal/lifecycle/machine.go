@@ -77,6 +77,7 @@ const (
 	rebindEvery   = time.Second            // between tries to bind a lost socket again
 )
 
+// New returns the Machine of a pool that has not started. random returns numbers in [0,1).
 func New(l Limits, random func() float64) *Machine {
 	m := &Machine{Limits: l, random: random, slots: make([]slot, l.Workers), builds: []int{1}}
 	for i := range m.slots {
@@ -325,7 +326,11 @@ func lastWords(p *process, why tasktype.Reason, e Exit) string {
 	text := Describe(why, signal, e.Code)
 	switch {
 	case why == tasktype.ReasonBootFailed && p.words == "" && e.Signal == 0 && e.Code != crashCode:
-		text = fmt.Sprintf("boot failed: the program ended (exit status %d) before it reached Start, AttachToServer or RunIfWorker, or in OnWorkerStart", e.Code)
+		text = fmt.Sprintf(
+			"boot failed: the program ended (exit status %d) before it reached "+
+				"Start, AttachToServer or RunIfWorker, or in OnWorkerStart",
+			e.Code,
+		)
 	case e.Known && e.Signal == 0 && e.Code == 0:
 		text += " (exit status 0)"
 	}

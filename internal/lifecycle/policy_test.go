@@ -125,7 +125,14 @@ func TestSuccessorIsReadyBeforeTheOldOneDrains(t *testing.T) {
 	assert.Equal(t, accepting, old.state)
 	assert.Equal(t, []Action{
 		SetCurrent{successor.Key},
-		Emit{tasktype.Event{Kind: tasktype.EventDraining, Reason: tasktype.ReasonRecycledAge, Worker: tasktype.Worker{PID: 101}, Generation: 1}},
+		Emit{
+			tasktype.Event{
+				Kind:       tasktype.EventDraining,
+				Reason:     tasktype.ReasonRecycledAge,
+				Worker:     tasktype.Worker{PID: 101},
+				Generation: 1,
+			},
+		},
 		Send{old.Key, control.Message{Kind: control.KindDrain, Within: time.Minute}},
 	}, s.say(successor, control.Message{Kind: control.KindReady}))
 	assert.Equal(t, []Action{
@@ -302,7 +309,16 @@ func TestReasonOfAnEnd_Row75(t *testing.T) {
 }
 
 func TestLostTasksAreNamed(t *testing.T) {
-	err := error(&LostError{[]Lost{{tasktype.Worker{Index: 1, PID: 5}, tasktype.RunningTask{ID: 9, Name: "main.Sleep", Age: 1500 * time.Millisecond}}}})
+	err := error(
+		&LostError{
+			[]Lost{
+				{
+					tasktype.Worker{Index: 1, PID: 5},
+					tasktype.RunningTask{ID: 9, Name: "main.Sleep", Age: 1500 * time.Millisecond},
+				},
+			},
+		},
+	)
 	assert.EqualError(t, err, "tasks lost at shutdown (1): main.Sleep (task 9, worker 1, pid 5, age 1.5s)")
 	s := newScript(t, Limits{Workers: 1, DrainTimeout: time.Minute})
 	p := s.serving(0)
@@ -310,7 +326,11 @@ func TestLostTasksAreNamed(t *testing.T) {
 	out := s.do(Exited{p.Key, Exit{Signal: 9, Known: true, Tasks: []tasktype.RunningTask{{ID: 3, Name: "x", Age: 4}}}})
 	assert.Contains(t, out, Action(Refuse{0}))
 	out = s.do(Refused{0})
-	assert.Equal(t, []Action{Done{[]Lost{{tasktype.Worker{Index: 0, PID: 101}, tasktype.RunningTask{ID: 3, Name: "x", Age: 4}}}}}, out)
+	assert.Equal(
+		t,
+		[]Action{Done{[]Lost{{tasktype.Worker{Index: 0, PID: 101}, tasktype.RunningTask{ID: 3, Name: "x", Age: 4}}}}},
+		out,
+	)
 }
 
 func TestFirstFailedBootFailsTheStart(t *testing.T) {

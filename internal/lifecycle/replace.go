@@ -16,11 +16,24 @@ func (m *Machine) readied(s *slot, p *process, ev Received) {
 		return
 	}
 	if lacks := missing(m.Tasks, ev.Names); len(lacks) > 0 {
-		m.reject(p, "it does not know the tasks "+strings.Join(lacks, ", ")+"; register them before Start or RunIfWorker, in every process")
+		m.reject(
+			p,
+			"it does not know the tasks "+strings.Join(
+				lacks,
+				", ",
+			)+"; register them before Start or RunIfWorker, in every process",
+		)
 		return
 	}
 	if m.MaxMemory > 0 && ev.Resident > m.MaxMemory {
-		m.reject(p, fmt.Sprintf("the worker memory limit of %d bytes is below the %d bytes that it holds when idle", m.MaxMemory, ev.Resident))
+		m.reject(
+			p,
+			fmt.Sprintf(
+				"the worker memory limit of %d bytes is below the %d bytes that it holds when idle",
+				m.MaxMemory,
+				ev.Resident,
+			),
+		)
 		return
 	}
 	p.state, p.deadline = ready, time.Time{}
@@ -80,7 +93,8 @@ func (m *Machine) confirmed(s *slot, p *process) {
 	s.planned, s.build = false, p.build
 	s.recoverAt = s.failures.serve(m.now)
 	m.emit(tasktype.EventReady, p, p.why, "")
-	if m.phase == starting && !slices.ContainsFunc(m.slots, func(s slot) bool { return s.serving == nil || !s.serving.confirmed }) {
+	if m.phase == starting &&
+		!slices.ContainsFunc(m.slots, func(s slot) bool { return s.serving == nil || !s.serving.confirmed }) {
 		m.phase = running
 		m.do(ReplyStart{})
 	}
@@ -252,8 +266,22 @@ func (m *Machine) fail(s *slot, why tasktype.Reason, words string) {
 	s.degraded = s.degraded || degrades
 	m.do(Show{s.index, s.degraded, s.restarts})
 	if degrades {
-		text := fmt.Sprintf("%d failures in a row, next start in %s, the last: %s", int(s.failures.count+0.5), delay.Round(time.Millisecond), words)
-		m.do(Emit{tasktype.Event{Kind: tasktype.EventDegraded, Reason: why, Worker: tasktype.Worker{Index: s.index}, Text: text}})
+		text := fmt.Sprintf(
+			"%d failures in a row, next start in %s, the last: %s",
+			int(s.failures.count+0.5),
+			delay.Round(time.Millisecond),
+			words,
+		)
+		m.do(
+			Emit{
+				tasktype.Event{
+					Kind:   tasktype.EventDegraded,
+					Reason: why,
+					Worker: tasktype.Worker{Index: s.index},
+					Text:   text,
+				},
+			},
+		)
 	}
 }
 
@@ -295,7 +323,8 @@ func (m *Machine) oldestRequest() *slot {
 	var oldest *slot
 	for i := range m.slots {
 		s := &m.slots[i]
-		able := s.request != "" && s.next == nil && s.serving != nil && s.serving.confirmed && len(s.retiring) == 0 && !m.now.Before(s.due)
+		able := s.request != "" && s.next == nil && s.serving != nil && s.serving.confirmed && len(s.retiring) == 0 &&
+			!m.now.Before(s.due)
 		if able && (oldest == nil || s.asked < oldest.asked) {
 			oldest = s
 		}

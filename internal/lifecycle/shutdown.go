@@ -134,7 +134,15 @@ func (m *Machine) expire() {
 		if past(s.recoverAt) && s.degraded {
 			s.degraded, s.recoverAt = false, time.Time{}
 			m.do(Show{s.index, false, s.restarts})
-			m.do(Emit{tasktype.Event{Kind: tasktype.EventRecovered, Reason: tasktype.ReasonStable, Worker: tasktype.Worker{Index: s.index}}})
+			m.do(
+				Emit{
+					tasktype.Event{
+						Kind:   tasktype.EventRecovered,
+						Reason: tasktype.ReasonStable,
+						Worker: tasktype.Worker{Index: s.index},
+					},
+				},
+			)
 		}
 		if past(s.rebindAt) {
 			s.rebindAt = time.Time{}

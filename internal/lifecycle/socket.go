@@ -12,7 +12,15 @@ func (m *Machine) socketGone(s *slot) {
 	if m.Closing() {
 		return
 	}
-	m.do(Emit{tasktype.Event{Kind: tasktype.EventSocketLost, Reason: tasktype.ReasonSocketLost, Worker: tasktype.Worker{Index: s.index}}})
+	m.do(
+		Emit{
+			tasktype.Event{
+				Kind:   tasktype.EventSocketLost,
+				Reason: tasktype.ReasonSocketLost,
+				Worker: tasktype.Worker{Index: s.index},
+			},
+		},
+	)
 	m.do(Bind{s.index})
 }
 

@@ -56,7 +56,13 @@ type imagined struct {
 func newWorld(seed uint64) *world {
 	r := rand.New(rand.NewPCG(seed, 1))
 	w := &world{rand: r, now: time.Unix(1e9, 0), build: 1, dropped: make(map[int]bool)}
-	w.limits = Limits{Workers: 1 + r.IntN(3), MaxReplacing: 1 + r.IntN(2), StartTimeout: 10 * time.Second, DrainTimeout: 30 * time.Second, Tasks: []string{"a"}}
+	w.limits = Limits{
+		Workers:      1 + r.IntN(3),
+		MaxReplacing: 1 + r.IntN(2),
+		StartTimeout: 10 * time.Second,
+		DrainTimeout: 30 * time.Second,
+		Tasks:        []string{"a"},
+	}
 	if r.IntN(4) == 0 {
 		w.limits.DrainTimeout = -1
 	}
@@ -254,7 +260,8 @@ func (w *world) event(e tasktype.Event) {
 		if p.confirms { // its successor takes the place of a start that succeeded
 			w.streak[e.Worker.Index] = 0
 		}
-		planned := e.Reason == tasktype.ReasonRecycledTasks || e.Reason == tasktype.ReasonRecycledAge || e.Reason == tasktype.ReasonReloaded
+		planned := e.Reason == tasktype.ReasonRecycledTasks || e.Reason == tasktype.ReasonRecycledAge ||
+			e.Reason == tasktype.ReasonReloaded
 		if planned && w.serving[e.Worker.Index] == p.Generation {
 			w.fail("%v retires for %s and has no successor", p.Key, e.Reason)
 		}

@@ -121,7 +121,12 @@ func TestEachExitHasOneReason_Row34(t *testing.T) {
 		assert.Equal(t, c.want, e.Reason, "%s: got %s", c.name, e.Reason)
 		assert.Contains(t, tasktype.Reasons(), e.Reason, c.name)
 		p.waitReady(0, e.Generation)
-		assert.Equal(t, 1, p.count(func(e tasktype.Event) bool { return e.Kind == tasktype.EventExited && e.Worker.PID == pid }), c.name)
+		assert.Equal(
+			t,
+			1,
+			p.count(func(e tasktype.Event) bool { return e.Kind == tasktype.EventExited && e.Worker.PID == pid }),
+			c.name,
+		)
 	}
 }
 

@@ -32,7 +32,12 @@ func newEventQueue(onEvent func(tasktype.Event), logger *slog.Logger) *eventQueu
 	if logger == nil {
 		logger = slog.Default()
 	}
-	q := &eventQueue{onEvent: onEvent, logger: logger, waiting: make(chan tasktype.Event, maxEvents), ended: make(chan struct{})}
+	q := &eventQueue{
+		onEvent: onEvent,
+		logger:  logger,
+		waiting: make(chan tasktype.Event, maxEvents),
+		ended:   make(chan struct{}),
+	}
 	go q.run()
 	return q
 }
@@ -85,7 +90,12 @@ func (q *eventQueue) flush() {
 func (q *eventQueue) log(e tasktype.Event) {
 	attrs := []slog.Attr{slog.String("reason", string(e.Reason))}
 	if e.Worker.Index >= 0 {
-		attrs = append(attrs, slog.Int("worker", e.Worker.Index), slog.Int("pid", e.Worker.PID), slog.Uint64("generation", e.Generation))
+		attrs = append(
+			attrs,
+			slog.Int("worker", e.Worker.Index),
+			slog.Int("pid", e.Worker.PID),
+			slog.Uint64("generation", e.Generation),
+		)
 	}
 	if e.Signal != 0 {
 		attrs = append(attrs, slog.Int("signal", e.Signal))
@@ -113,7 +123,14 @@ func (q *eventQueue) log(e tasktype.Event) {
 	}
 	q.logger.LogAttrs(context.Background(), level(e), "worker pool: "+string(e.Kind), attrs...)
 	if dump != "" {
-		q.logger.LogAttrs(context.Background(), slog.LevelInfo, "worker pool: what the worker was doing", slog.Int("worker", e.Worker.Index), slog.Int("pid", e.Worker.PID), slog.String("dump", dump))
+		q.logger.LogAttrs(
+			context.Background(),
+			slog.LevelInfo,
+			"worker pool: what the worker was doing",
+			slog.Int("worker", e.Worker.Index),
+			slog.Int("pid", e.Worker.PID),
+			slog.String("dump", dump),
+		)
 	}
 }
 
@@ -123,7 +140,13 @@ func level(e tasktype.Event) slog.Level {
 	switch e.Kind {
 	case tasktype.EventDegraded, tasktype.EventReloadAborted:
 		return slog.LevelError
-	case tasktype.EventSpawnFailed, tasktype.EventSoftLimit, tasktype.EventHardLimit, tasktype.EventSuspect, tasktype.EventDrift, tasktype.EventSocketLost, tasktype.EventOutputDropped:
+	case tasktype.EventSpawnFailed,
+		tasktype.EventSoftLimit,
+		tasktype.EventHardLimit,
+		tasktype.EventSuspect,
+		tasktype.EventDrift,
+		tasktype.EventSocketLost,
+		tasktype.EventOutputDropped:
 		return slog.LevelWarn
 	case tasktype.EventExited:
 		if !planned(e.Reason) {
@@ -138,7 +161,14 @@ func level(e tasktype.Event) slog.Level {
 // planned reports whether an end for r was asked for.
 func planned(r tasktype.Reason) bool {
 	switch r {
-	case tasktype.ReasonDrained, tasktype.ReasonRecycledTasks, tasktype.ReasonRecycledAge, tasktype.ReasonRecycledMemory, tasktype.ReasonReloaded, tasktype.ReasonReloadAborted, tasktype.ReasonSocketLost, tasktype.ReasonShutdown:
+	case tasktype.ReasonDrained,
+		tasktype.ReasonRecycledTasks,
+		tasktype.ReasonRecycledAge,
+		tasktype.ReasonRecycledMemory,
+		tasktype.ReasonReloaded,
+		tasktype.ReasonReloadAborted,
+		tasktype.ReasonSocketLost,
+		tasktype.ReasonShutdown:
 		return true
 	}
 	return false

@@ -43,7 +43,14 @@ func takeName(dir, name string) (*files, error) {
 		if holder == os.Getpid() {
 			who = ", this very process: each of its pools needs a name of its own"
 		}
-		return nil, fmt.Errorf("the pool name %q in %s is in use by pid %d%s: %w", name, dir, holder, who, sys.ErrLocked)
+		return nil, fmt.Errorf(
+			"the pool name %q in %s is in use by pid %d%s: %w",
+			name,
+			dir,
+			holder,
+			who,
+			sys.ErrLocked,
+		)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("take the pool name %q in %s: %w", name, dir, err)

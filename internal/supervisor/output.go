@@ -48,7 +48,10 @@ func openOutputs(cfg Config, events *eventQueue) *outputs {
 		}, func() {})
 		return &outputs{logger: cfg.Logger, stdout: o, stderr: o}
 	}
-	return &outputs{stdout: fileOutlet(cfg.Stdout, os.Stdout, events), stderr: fileOutlet(cfg.Stderr, os.Stderr, events)}
+	return &outputs{
+		stdout: fileOutlet(cfg.Stdout, os.Stdout, events),
+		stderr: fileOutlet(cfg.Stderr, os.Stderr, events),
+	}
 }
 
 // fileOutlet writes to f through another descriptor, because a write to a broken pipe through
@@ -181,7 +184,14 @@ func (o *outlet) report() {
 	o.dropped = 0
 	o.mu.Unlock()
 	if n > 0 {
-		o.events.put(tasktype.Event{Kind: tasktype.EventOutputDropped, Reason: tasktype.ReasonOutputBlocked, Worker: tasktype.Worker{Index: -1}, Text: fmt.Sprintf("%d bytes of the workers' output: %s took no more", n, o.name)})
+		o.events.put(
+			tasktype.Event{
+				Kind:   tasktype.EventOutputDropped,
+				Reason: tasktype.ReasonOutputBlocked,
+				Worker: tasktype.Worker{Index: -1},
+				Text:   fmt.Sprintf("%d bytes of the workers' output: %s took no more", n, o.name),
+			},
+		)
 	}
 }
 
@@ -232,7 +242,9 @@ func (t *tail) note(line []byte) {
 
 // beginsCrash reports whether the Go runtime begins the report of a crash with line.
 func beginsCrash(line []byte) bool {
-	for _, words := range []string{"panic: ", "fatal error: ", "runtime/cgo: ", "SIGABRT: ", "SIGSEGV: ", "SIGBUS: ", "SIGQUIT: "} {
+	for _, words := range []string{
+		"panic: ", "fatal error: ", "runtime/cgo: ", "SIGABRT: ", "SIGSEGV: ", "SIGBUS: ", "SIGQUIT: ",
+	} {
 		if bytes.HasPrefix(line, []byte(words)) {
 			return true
 		}

@@ -40,7 +40,12 @@ func testConfig(t *testing.T) Config {
 	require.NoError(t, err)
 	t.Cleanup(func() { null.Close() })
 	return Config{
-		Settings:     control.Settings{WorkerNum: 2, MaxRunningNum: 8, MaxPackageSize: 2 << 20, DrainTimeout: 5 * time.Second},
+		Settings: control.Settings{
+			WorkerNum:      2,
+			MaxRunningNum:  8,
+			MaxPackageSize: 2 << 20,
+			DrainTimeout:   5 * time.Second,
+		},
 		ServerName:   "T",
 		TempDir:      t.TempDir(),
 		MaxReplacing: 1,
@@ -111,7 +116,11 @@ func checkLeaks(t *testing.T, dir string) {
 		eventually(t, "descriptors as before", func() bool { return len(strings.Split(openFiles(), "|")) <= files })
 		entries, err := os.ReadDir(dir)
 		require.NoError(t, err)
-		assert.Empty(t, slices.DeleteFunc(entries, func(e os.DirEntry) bool { return !strings.HasPrefix(e.Name(), "T.") }), "files are left")
+		assert.Empty(
+			t,
+			slices.DeleteFunc(entries, func(e os.DirEntry) bool { return !strings.HasPrefix(e.Name(), "T.") }),
+			"files are left",
+		)
 		assert.Empty(t, children(), "processes are left")
 	})
 }
@@ -162,7 +171,10 @@ func (p *testPool) waitEvent(what string, fits func(tasktype.Event) bool) taskty
 
 func (p *testPool) waitExit(pid int) tasktype.Event {
 	p.t.Helper()
-	return p.waitEvent(fmt.Sprintf("exit of %d", pid), func(e tasktype.Event) bool { return e.Kind == tasktype.EventExited && e.Worker.PID == pid })
+	return p.waitEvent(
+		fmt.Sprintf("exit of %d", pid),
+		func(e tasktype.Event) bool { return e.Kind == tasktype.EventExited && e.Worker.PID == pid },
+	)
 }
 
 // waitReady returns the first worker of an index that became ready after the given generation.

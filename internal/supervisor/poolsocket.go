@@ -39,7 +39,12 @@ type poolSocket struct {
 	wait     sync.WaitGroup
 }
 
-func openPoolSocket(bind func(path string) (*net.UnixListener, error), path string, t *sharedstate.Table, c control.Settings) (*poolSocket, error) {
+func openPoolSocket(
+	bind func(path string) (*net.UnixListener, error),
+	path string,
+	t *sharedstate.Table,
+	c control.Settings,
+) (*poolSocket, error) {
 	settings, err := json.Marshal(c)
 	if err != nil {
 		return nil, fmt.Errorf("pool socket: %w", err)
@@ -154,7 +159,12 @@ func trustedPeer(c *net.UnixConn) (pid int, err error) {
 		return 0, err
 	}
 	if !peer.Trusted() {
-		return 0, fmt.Errorf("the process %d at the other end belongs to user %d, we are user %d", peer.PID, peer.UID, os.Getuid())
+		return 0, fmt.Errorf(
+			"the process %d at the other end belongs to user %d, we are user %d",
+			peer.PID,
+			peer.UID,
+			os.Getuid(),
+		)
 	}
 	return peer.PID, nil
 }

@@ -216,7 +216,10 @@ func TestBlockedOutputHoldsUpNobody(t *testing.T) {
 	buf := make([]byte, 1<<20)
 	_, err = r.Read(buf)
 	require.NoError(t, err)
-	dropped := p.waitEvent("dropped output", func(e tasktype.Event) bool { return e.Kind == tasktype.EventOutputDropped })
+	dropped := p.waitEvent(
+		"dropped output",
+		func(e tasktype.Event) bool { return e.Kind == tasktype.EventOutputDropped },
+	)
 	assert.Contains(t, dropped.Text, "bytes of the workers' output")
 	r.Close()
 }
@@ -259,7 +262,11 @@ func TestTailKeepsWhatACrashBeganWith(t *testing.T) {
 	for range 1000 {
 		last.write([]byte("goroutine 1 [running]:\n"))
 	}
-	assert.True(t, strings.HasPrefix(last.String(), "SIGABRT: abort\nfatal error: concurrent map writes\n…\ngoroutine 1"), last.String())
+	assert.True(
+		t,
+		strings.HasPrefix(last.String(), "SIGABRT: abort\nfatal error: concurrent map writes\n…\ngoroutine 1"),
+		last.String(),
+	)
 	last.write([]byte(strings.Repeat("it was printed and survived\n", maxCrash/20)))
 	assert.NotContains(t, last.String(), "fatal")
 }

@@ -147,7 +147,13 @@ func TestSlowOnEventDropsAndCounts(t *testing.T) {
 		got = append(got, e)
 	}, slog.New(slog.DiscardHandler))
 	for i := range maxEvents + 100 {
-		q.put(tasktype.Event{Kind: tasktype.EventReady, Reason: tasktype.ReasonStarted, Worker: tasktype.Worker{Index: i}})
+		q.put(
+			tasktype.Event{
+				Kind:   tasktype.EventReady,
+				Reason: tasktype.ReasonStarted,
+				Worker: tasktype.Worker{Index: i},
+			},
+		)
 	}
 	close(release)
 	for q.flush(); len(q.waiting) > 0; {

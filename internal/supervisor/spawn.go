@@ -112,10 +112,17 @@ func (s *Supervisor) fork(c *child, exe, listener *os.File, p *pipes) error {
 	}
 	defer theirs.Close()
 	proc, err := s.env.start(sys.Spawn{
-		Exe:   exe,
-		Argv:  append([]string{s.title(c.Index)}, os.Args[1:]...),
-		Env:   workerEnv(os.Environ(), s.cfg.Env, s.cfg.ServerName),
-		Files: []*os.File{null, p.stdout.w, p.stderr.w, control.FDControl: theirs, control.FDTable: s.table.File(), control.FDListener: listener},
+		Exe:  exe,
+		Argv: append([]string{s.title(c.Index)}, os.Args[1:]...),
+		Env:  workerEnv(os.Environ(), s.cfg.Env, s.cfg.ServerName),
+		Files: []*os.File{
+			null,
+			p.stdout.w,
+			p.stderr.w,
+			control.FDControl:  theirs,
+			control.FDTable:    s.table.File(),
+			control.FDListener: listener,
+		},
 	})
 	if err != nil {
 		ours.Close()

@@ -158,7 +158,8 @@ func (s *Supervisor) open() (err error) {
 		}
 		s.listeners = append(s.listeners, l)
 	}
-	if s.pool, err = openPoolSocket(s.files.listen, poolSocketPath(s.cfg.TempDir, s.cfg.ServerName), s.table.Table, s.cfg.Settings); err != nil {
+	path := poolSocketPath(s.cfg.TempDir, s.cfg.ServerName)
+	if s.pool, err = openPoolSocket(s.files.listen, path, s.table.Table, s.cfg.Settings); err != nil {
 		return err
 	}
 	s.oomKills, _ = memstat.OOMKills()
