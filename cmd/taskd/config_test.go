@@ -71,7 +71,7 @@ log = "json"
 	assert.Equal(t, "EasySwoole", flagsOf(t, "status", "--config", "")["name"], "no file")
 }
 
-func TestTheUsersOwnFileIsFoundByItself(t *testing.T) {
+func TestTheUsersConfigFileIsTheDefault(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", home)
 	t.Setenv("TASKD_CONFIG", "") // which restores it
@@ -201,7 +201,7 @@ second = "`+two.dsn+`"
 	assert.Contains(t, stderr, `QUEUE_DRIVER="sync": want database`)
 }
 
-func TestWorkersKeepWhatTheFileSaidWhenItChanges(t *testing.T) {
+func TestWorkersKeepTheSettingsOfAFileThatChanges(t *testing.T) {
 	t.Parallel()
 	path := writeConfig(t, "workers = 1\nallow-exec = [\"echo\"]\nenv = [\"PATH\"]\n")
 	s := servePool(t, nil, "--config", path)

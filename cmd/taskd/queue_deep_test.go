@@ -54,8 +54,8 @@ func (j *jobs) pushMany(n int) *database.DB {
 	return db
 }
 
-// buryMany makes n dead letters.
-func (j *jobs) buryMany(n int) *database.DB {
+// failMany makes n dead letters.
+func (j *jobs) failMany(n int) *database.DB {
 	j.t.Helper()
 	db := j.pushMany(n)
 	quiet := queue.Runner(&job.Runner{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
@@ -103,7 +103,7 @@ func TestADeepQueueIsCountedToACap_Row49(t *testing.T) {
 func TestRetryOfAllShowsItsProgress(t *testing.T) {
 	t.Parallel()
 	j := newJobs(t)
-	j.buryMany(500)
+	j.failMany(500)
 	code, stdout, stderr := j.run("retry", "--all", "--yes")
 	assert.Zero(t, code, stderr)
 	assert.Equal(t, "500 dead letters are back in their queues\n", stdout)
@@ -118,7 +118,7 @@ func TestRetryOfAllShowsItsProgress(t *testing.T) {
 func TestRetryOfFewShowsNoProgressUnlessItIsSlow(t *testing.T) {
 	t.Parallel()
 	j := newJobs(t)
-	j.buryMany(10)
+	j.failMany(10)
 	_, _, stderr := j.run("retry", "--all", "--yes", "--limit", "5")
 	assert.Empty(t, stderr)
 	_, _, stderr = j.run("retry", "--all", "--yes", "--rate", "1000")
@@ -129,7 +129,7 @@ func TestRetryOfAllKeepsItsRateAndCanBeInterrupted(t *testing.T) {
 	t.Parallel()
 	const n, rate, atOnce = 600, 20, 2 // a tenth of the rate goes at once
 	j := newJobs(t)
-	db := j.buryMany(n)
+	db := j.failMany(n)
 	begin := time.Now()
 	p := j.start("retry", "--all", "--yes", "--rate", fmt.Sprint(rate))
 	waittest.Eventually(t, "some are back", func() bool {

@@ -14,7 +14,7 @@ import (
 func TestRetryingSomeDoesNotStopAtAnUnknownOne(t *testing.T) {
 	t.Parallel()
 	j := newJobs(t)
-	j.bury("exit 3")
+	j.fail("exit 3")
 	code, stdout, stderr := j.run("retry", "99", "1")
 	assert.Equal(t, cli.ExitFailed, code)
 	assert.Contains(t, stdout, "dead letter 1 is back")
@@ -25,8 +25,8 @@ func TestRetryingSomeDoesNotStopAtAnUnknownOne(t *testing.T) {
 func TestRetryOfAllAsksWhenOneErrorDominates(t *testing.T) {
 	t.Parallel()
 	j := newJobs(t)
-	j.bury("exit 3")
-	j.bury("exit 4")
+	j.fail("exit 3")
+	j.fail("exit 4")
 	code, _, stderr := j.run("retry", "--all")
 	assert.Equal(t, cli.ExitUsage, code)
 	assert.Contains(t, stderr, "2 of 2 dead letters have the error *builtin.ExitError")
@@ -43,8 +43,8 @@ func TestRetryOfAllAsksWhenOneErrorDominates(t *testing.T) {
 func TestRetryOfAllTakesWhatItsFiltersChoose(t *testing.T) {
 	t.Parallel()
 	j := newJobs(t)
-	j.bury("exit 3")
-	j.bury("exit 3", "--queue", "default")
+	j.fail("exit 3")
+	j.fail("exit 3", "--queue", "default")
 	j.push("x", "--tries", "1")
 	j.ok("push", "ftp", "{}")
 	j.work("--once")
@@ -74,7 +74,7 @@ func TestRetryOfAllTakesWhatItsFiltersChoose(t *testing.T) {
 func TestPruneRemovesOldDeadLetters(t *testing.T) {
 	t.Parallel()
 	j := newJobs(t)
-	j.bury("exit 3")
+	j.fail("exit 3")
 	assert.Equal(t, "0 dead letters removed", j.ok("prune", "--older-than", "1h"))
 	assert.Equal(t, "1 dead letters removed", j.ok("prune", "--older-than", "0"))
 }
@@ -82,9 +82,9 @@ func TestPruneRemovesOldDeadLetters(t *testing.T) {
 func TestRetryOfAllNamesWhatTheDatabaseRefuses(t *testing.T) {
 	t.Parallel()
 	j := newJobs(t)
-	j.bury("exit 3")
-	j.bury("exit 4")
-	j.bury("exit 5")
+	j.fail("exit 3")
+	j.fail("exit 4")
+	j.fail("exit 5")
 	db, err := sqlite.Open(t.Context(), strings.TrimPrefix(j.dsn, "sqlite:"), sqlite.DurabilityNormal)
 	require.NoError(t, err)
 	defer db.Close()

@@ -20,7 +20,7 @@ import (
 	"github.com/taskd-go/task/queue"
 )
 
-// A jobs is a database for one test, and a folder for its processes.
+// A jobs is the queue of one test, and the folder of its processes.
 type jobs struct {
 	t   *testing.T
 	dir string
@@ -68,8 +68,8 @@ func (j *jobs) push(script string, flags ...string) string {
 	return j.ok(append([]string{"push", "exec", string(payload)}, flags...)...)
 }
 
-// bury makes a dead letter of a shell command.
-func (j *jobs) bury(script string, flags ...string) {
+// fail makes a dead letter of a shell command.
+func (j *jobs) fail(script string, flags ...string) {
 	j.t.Helper()
 	j.push(script, append(flags, "--tries", "1")...)
 	j.work("--once")
@@ -149,7 +149,7 @@ func TestQueueVectors(t *testing.T) {
 			t.Parallel()
 			j := newJobs(t)
 			for range c.Start.Dead {
-				j.bury("exit 1")
+				j.fail("exit 1")
 			}
 			for range c.Start.Ready {
 				j.push("true")
@@ -175,18 +175,18 @@ func TestQueueVectors(t *testing.T) {
 				assert.Equal(t, want.Ready, j.size().Ready)
 				assert.Len(t, j.failed(), want.Dead)
 			case "queue:failed":
-				j.bury("exit 3")
+				j.fail("exit 3")
 				assert.Contains(t, j.ok("failed"), "*builtin.ExitError: sh: exit status 3")
 				assert.Equal(t, "1", j.failed()[0].ID)
 			case "queue:retry <id>":
-				j.bury("exit 3")
-				j.bury("exit 3")
+				j.fail("exit 3")
+				j.fail("exit 3")
 				j.ok("retry", j.failed()[1].ID)
 				assert.Len(t, j.failed(), 1)
 				assert.Equal(t, 1, j.size().Ready)
 			case "queue:retry --all":
-				j.bury("exit 3")
-				j.bury("exit 3")
+				j.fail("exit 3")
+				j.fail("exit 3")
 				j.ok("retry", "--all", "--yes")
 				assert.Empty(t, j.failed())
 				assert.Equal(t, 2, j.size().Ready)
@@ -370,7 +370,7 @@ func TestTheDefaultDatabaseIsAFileOfTheUser(t *testing.T) {
 	assert.Equal(t, 1, other.size().Size)
 }
 
-func TestADatabaseThatIsNotThereIsOneSentence(t *testing.T) {
+func TestAMissingDatabaseIsOneSentence(t *testing.T) {
 	t.Parallel()
 	for dsn, want := range map[string]string{
 		"postgres://u:secret@127.0.0.1:1/x": "connection refused",
@@ -387,7 +387,7 @@ func TestADatabaseThatIsNotThereIsOneSentence(t *testing.T) {
 }
 
 // The first of several processes changes a fresh SQLite file to WAL mode and makes the tables.
-func TestManyMayBeTheFirstAtOnce(t *testing.T) {
+func TestSeveralCommandsMayMakeTheDatabaseAtOnce(t *testing.T) {
 	t.Parallel()
 	for range 5 {
 		j := newJobs(t)

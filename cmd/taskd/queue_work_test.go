@@ -192,7 +192,7 @@ func TestWeightedQueuesAreAllWorked(t *testing.T) {
 	assert.Contains(t, stderr, "a weight must be")
 }
 
-func TestATimeLimitIsTheJobsOwnElseTheWorkers(t *testing.T) {
+func TestTheTimeLimitOfAJobOverridesTheWorkers(t *testing.T) {
 	t.Parallel()
 	for name, flags := range modes {
 		t.Run(name, func(t *testing.T) {
@@ -219,19 +219,19 @@ func TestExecJobs(t *testing.T) {
 		want    queuecmd.Totals
 		words   string // of the dead letter
 	}{
-		"exit code 0":         {`{"argv": ["sh", "-c", "true"]}`, done, ""},
-		"another exit code":   {`{"argv": ["sh", "-c", "echo why >&2; exit 3"]}`, again, "sh: exit status 3: why"},
-		"a signal":            {`{"argv": ["sh", "-c", "kill -TERM $$"]}`, again, "sh: signal: terminated"},
-		"not allowed":         {`{"argv": ["ls"]}`, dead, "--allow-exec"},
-		"a relative path":     {`{"argv": ["./sh"]}`, dead, "absolute path"},
-		"no command":          {`{}`, dead, "argv"},
-		"not there":           {`{"argv": ["missing"]}`, again, "not found"},
-		"a folder that is no": {`{"argv": ["sh", "-c", ""], "dir": "/nonexistent"}`, again, "/nonexistent"},
+		"exit code 0":       {`{"argv": ["sh", "-c", "true"]}`, done, ""},
+		"another exit code": {`{"argv": ["sh", "-c", "echo why >&2; exit 3"]}`, again, "sh: exit status 3: why"},
+		"a signal":          {`{"argv": ["sh", "-c", "kill -TERM $$"]}`, again, "sh: signal: terminated"},
+		"not allowed":       {`{"argv": ["ls"]}`, dead, "--allow-exec"},
+		"a relative path":   {`{"argv": ["./sh"]}`, dead, "absolute path"},
+		"no command":        {`{}`, dead, "argv"},
+		"not there":         {`{"argv": ["missing"]}`, again, "not found"},
+		"no such folder":    {`{"argv": ["sh", "-c", ""], "dir": "/nonexistent"}`, again, "/nonexistent"},
 		"input and variable": {
 			`{"argv": ["sh", "-c", "test $(cat)$X = ab"], "stdin": "a", "env": {"X": "b"}}`, done, "",
 		},
-		"a limit of its own": {`{"argv": ["sh", "-c", "sleep 60"]}`, again, "timed out after 100ms"},
-		"its own group ends": {`{"argv": ["sh", "-c", "kill -KILL 0"]}`, again, "sh was killed with its guard"},
+		"its own time limit": {`{"argv": ["sh", "-c", "sleep 60"]}`, again, "timed out after 100ms"},
+		"it kills its group": {`{"argv": ["sh", "-c", "kill -KILL 0"]}`, again, "sh was killed with its guard"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -252,7 +252,7 @@ func TestExecJobs(t *testing.T) {
 	}
 }
 
-func TestACommandThatPrintsNoTextDies(t *testing.T) {
+func TestACommandThatPrintsInvalidUTF8Dies(t *testing.T) {
 	t.Parallel()
 	onEveryDatabase(t, func(j *jobs) {
 		j.push(`printf 'a\0b\377c' >&2; exit 3`, "--tries", "1")
@@ -263,7 +263,7 @@ func TestACommandThatPrintsNoTextDies(t *testing.T) {
 	})
 }
 
-func TestWhatACommandLeavesBehindIsGone(t *testing.T) {
+func TestProcessesThatACommandLeavesAreGone(t *testing.T) {
 	t.Parallel()
 	j := newJobs(t)
 	pids := filepath.Join(j.dir, "pids")

@@ -94,7 +94,7 @@ func TestSecondSignalEndsAtOnce_Row49(t *testing.T) {
 	}
 }
 
-func TestDrainTimeoutListsWhatWasLost(t *testing.T) {
+func TestTheEndOfADrainKillsACommandAndLosesNoTask(t *testing.T) {
 	t.Parallel()
 	s := servePool(t, nil, "--drain-timeout", "5s", "--allow-exec", "sleep")
 	s.ok("async", "exec", `{"argv": ["sleep", "60"]}`)
@@ -118,7 +118,7 @@ func TestExecIsRefusedUnlessAllowed(t *testing.T) {
 	assert.Contains(t, stderr, "matches no pattern of --allow-exec, which are: echo,/bin/ca*")
 }
 
-func TestFailedCallsSayWhatIsKnown(t *testing.T) {
+func TestFailedCallsSayWhetherTheTaskRan(t *testing.T) {
 	t.Parallel()
 	s := servePool(t, nil, "--workers", "1", "--max-running", "1", "--max-package-size", "64KiB",
 		"--tasks", "echo,sleep,exec", "--allow-exec", "cat")
@@ -183,7 +183,7 @@ func TestCallWithoutAPool(t *testing.T) {
 	}
 }
 
-func TestEnvironmentReachesTheWorkersThatMayNotHaveIt(t *testing.T) {
+func TestSettingsReachWorkersWithoutTheEnvironment(t *testing.T) {
 	t.Parallel()
 	env := []string{"TASKD_NAME=elsewhere", "TASKD_ALLOW_EXEC=env", "SECRET=secret"}
 	s := servePool(t, env, "--env", "PATH")

@@ -110,8 +110,15 @@ func (p *Program) Line(text string) string {
 		}
 	}
 	<-p.ended
-	p.t.Fatalf("the program ended without a line %q; standard error:\n%s", text, p.stderr.String())
+	p.t.Fatalf("the program ended without a line %q; the end of its standard error:\n%s", text, tail(p.stderr.String()))
 	return ""
+}
+
+// tail returns the last lines of text.
+func tail(text string) string {
+	const most = 20
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-most):], "\n")
 }
 
 // Signal sends sig to the program.

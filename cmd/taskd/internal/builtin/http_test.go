@@ -59,9 +59,9 @@ func TestAnHTTPJobGivesUpAfterItsTimeout(t *testing.T) {
 func TestAnHTTPJobThatCannotBeReadIsFinal(t *testing.T) {
 	t.Parallel()
 	for name, h := range map[string]hook{
-		"no address":        {},
-		"another protocol":  {URL: "ftp://example.org/"},
-		"a time of no unit": {URL: "http://example.org/", Timeout: "5"},
+		"no address":            {},
+		"another protocol":      {URL: "ftp://example.org/"},
+		"a time without a unit": {URL: "http://example.org/", Timeout: "5"},
 	} {
 		assert.Equal(t, job.KindFail, post(t, t.Context(), h).Kind(), name)
 	}

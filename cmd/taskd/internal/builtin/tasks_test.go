@@ -18,7 +18,7 @@ import (
 	"github.com/taskd-go/task/cmd/taskd/internal/waittest"
 )
 
-func TestDigestTellsOfAFile(t *testing.T) {
+func TestDigestDescribesAFile(t *testing.T) {
 	t.Parallel()
 	content := strings.Repeat("a line\n", 1000) + "and a rest"
 	path := filepath.Join(t.TempDir(), "file")
@@ -34,7 +34,7 @@ func TestDigestTellsOfAFile(t *testing.T) {
 	assert.Less(t, got.Compressed, got.Bytes/10)
 }
 
-func TestDigestRefusesWhatIsNoFile(t *testing.T) {
+func TestDigestRefusesAllButFiles(t *testing.T) {
 	t.Parallel()
 	for name, path := range map[string]string{
 		"no path": "", "a folder": t.TempDir(), "nothing there": "/nonexistent/file",

@@ -40,7 +40,7 @@ func TestArgumentsThatAreNotOneJSONValueAreRefused(t *testing.T) {
 	}
 }
 
-func TestResultsThatJSONDoesNotHaveBecomeTexts(t *testing.T) {
+func TestValuesThatJSONLacksBecomeTexts(t *testing.T) {
 	var out bytes.Buffer
 	result := []any{math.NaN(), math.Inf(-1), []byte("hi"), map[any]any{int64(1): "<one>"}, nil}
 	require.NoError(t, encodeJSON(&out, result))

@@ -96,10 +96,10 @@ func Positive(d time.Duration) (ok bool, want string) { return d > 0, "more than
 // NotNegative is the Rule of a time span of 0 or more.
 func NotNegative(d time.Duration) (ok bool, want string) { return d >= 0, "0 or more" }
 
-// NotZero is the Rule of a limit that is none when negative.
+// NotZero is the Rule of a limit where a negative value means no limit.
 func NotZero(d time.Duration) (ok bool, want string) { return d != 0, "not 0; negative for no limit" }
 
-// Unlimited is the Rule of a limit that is none when 0 or negative.
+// Unlimited is the Rule of a limit where 0 or less means no limit.
 func Unlimited(time.Duration) (ok bool, want string) { return true, "0 or less for no limit" }
 
 // Set implements pflag.Value.

@@ -23,7 +23,7 @@ func TestBarFitsItsLine(t *testing.T) {
 	assert.NotPanics(t, func() { bar(0, 0, 1) })
 }
 
-func TestProgressDrawsPlainLinesElsewhere(t *testing.T) {
+func TestProgressPrintsLinesWithoutATerminal(t *testing.T) {
 	var out strings.Builder
 	p := NewProgress(&out, 25)
 	p.To(7)
@@ -32,7 +32,7 @@ func TestProgressDrawsPlainLinesElsewhere(t *testing.T) {
 	assert.Equal(t, 13, strings.Count(out.String(), " of 25\n"))
 }
 
-func TestWhatTakesLongShowsItOnATerminal(t *testing.T) {
+func TestElapsedShowsTheTimeOnATerminal(t *testing.T) {
 	shown := make(lines, 100)
 	failed := errors.New("failed")
 	n, err := elapsed(shown, "removing jobs", time.Millisecond, func() (int64, error) {
@@ -49,7 +49,7 @@ func TestWhatTakesLongShowsItOnATerminal(t *testing.T) {
 	assert.Equal(t, "\r\x1b[K", last, "the line is gone in the end")
 }
 
-func TestWhatTakesLongIsSilentWithoutATerminal(t *testing.T) {
+func TestElapsedIsSilentWithoutATerminal(t *testing.T) {
 	var out strings.Builder
 	n, err := Elapsed(&out, "removing jobs", func() (int64, error) { return 7, nil })
 	assert.EqualValues(t, 7, n)
@@ -57,7 +57,7 @@ func TestWhatTakesLongIsSilentWithoutATerminal(t *testing.T) {
 	assert.Empty(t, out.String())
 }
 
-func TestTablesObeyNoTextFromElsewhere(t *testing.T) {
+func TestCellRemovesControlCharactersAndCuts(t *testing.T) {
 	assert.Equal(t, "a b [31mred", Cell("a\nb \x1b[31mred", 20))
 	assert.Equal(t, "abcd…", Cell("abcdefgh", 5))
 }
