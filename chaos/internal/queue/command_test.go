@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { clitest.Main(m, NewCommand(), NewWorkerCommand()) }
 
 // limit is for a run on a busy machine.
-const limit = 10 * time.Minute
+const limit = 5 * time.Minute
 
 // runChaos runs the command on one database and returns its table.
 func runChaos(t *testing.T, args ...string) table {

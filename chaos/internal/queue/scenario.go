@@ -10,7 +10,7 @@ import (
 )
 
 // reachLimit is how long a worker may take to get to a step.
-const reachLimit = 5 * time.Minute
+const reachLimit = 2 * time.Minute
 
 // A scenario is the kill of one target at one step.
 type scenario struct {

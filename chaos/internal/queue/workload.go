@@ -184,7 +184,7 @@ func countCrashes(history []pastAttempt) (n int) {
 const checkEvery = 20 * time.Millisecond
 
 // drainLimit is how long the jobs may take after the last kill.
-const drainLimit = 5 * time.Minute
+const drainLimit = 2 * time.Minute
 
 // drain waits until no job is live.
 func (w *workload) drain(ctx context.Context) {
