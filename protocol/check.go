@@ -6,14 +6,14 @@ import (
 	"github.com/taskd-go/task/internal/raw"
 )
 
-// MaxDepth is how deep arrays and maps may nest in a body: 64 levels.
+// MaxDepth is the number of levels, 64, to which arrays and maps may nest in a body.
 const MaxDepth = raw.MaxDepth
 
 // Check returns the length of the msgpack value at the beginning of b, in bytes. It fails with an
 // *Error with StatusIllegal if the value is cut short, claims more elements than bytes are left,
-// nests deeper than MaxDepth, or contains the reserved code 0xc1. So a msgpack library can decode
-// what passes without large allocations or deep recursion. ParsePackage and ParseResponse include
-// the check. Check allocates only for an error.
+// nests deeper than MaxDepth, or contains the reserved code 0xc1. So a msgpack library can decode a
+// value that passes without large allocations or deep recursion. ParsePackage and ParseResponse
+// include the check. Check allocates only for an error.
 func Check(b []byte) (n int, err error) {
 	n, fault := raw.Walk(b, 0, MaxDepth)
 	if fault != raw.Sound {

@@ -27,7 +27,8 @@ func BeginFrame(dst []byte) []byte { return append(dst, 0, 0, 0, 0) }
 // frame is longer than max bytes, the error is an *Error with StatusPackageTooLarge.
 func EndFrame(frame []byte, max int) error { return EndFrameOf(frame, len(frame), max) }
 
-// EndFrameOf is like EndFrame, for a frame of size bytes of which the caller keeps some elsewhere.
+// EndFrameOf is like EndFrame for a frame of size bytes that is not all in frame: the caller writes
+// the other bytes from elsewhere.
 func EndFrameOf(frame []byte, size, max int) error {
 	if size > max || uint64(size-HeaderSize) > math.MaxUint32 {
 		return tooLarge(uint64(size), max)
@@ -40,13 +41,13 @@ func tooLarge(size uint64, max int) *Error {
 	return &Error{Status: StatusPackageTooLarge, Text: fmt.Sprintf("frame of %d bytes, the limit is %d", size, max)}
 }
 
-// A Reader splits a stream into frames. It reads small frames through a buffer, several at once if
-// they have arrived. It reads a large body into new memory that grows with what arrives. It is not
-// safe for concurrent use.
+// A Reader splits a stream into frames. It reads small frames through a buffer, several with one
+// read if they have arrived. It reads a large body into new memory that grows as bytes arrive. It
+// is not safe for concurrent use.
 type Reader struct {
-	// Partial, if not nil, is called with true before the first read in the middle of a frame,
-	// where the caller sets its FrameTimeout, and with false once that frame is whole. A frame that
-	// arrives in one piece causes no call.
+	// Partial, if not nil, is called with true when the beginning of a frame has arrived and Next
+	// must read more of it, and with false when that frame is whole. In it the caller can set and
+	// clear a read deadline. A frame that arrives in one piece causes no call.
 	Partial func(begin bool)
 
 	src     io.Reader
@@ -63,18 +64,18 @@ func NewReader(r io.Reader, max int) *Reader {
 	return &Reader{src: r, max: max, buf: make([]byte, bufferSize)}
 }
 
-// Buffered returns how many bytes after the last frame are in the buffer.
+// Buffered returns the number of bytes in the buffer that Next has not returned.
 func (r *Reader) Buffered() int { return r.w - r.r }
 
-// Ready reports whether the buffer holds the next frame whole. If so, Next does not read from the
-// stream, and the bodies that it returned since the last read stay valid.
+// Ready reports whether the whole next frame is in the buffer. If so, Next does not read from the
+// stream, and the bodies that Next has returned since its last read stay valid.
 func (r *Reader) Ready() bool {
 	n := r.Buffered()
 	return n >= HeaderSize && uint64(n-HeaderSize) >= uint64(binary.BigEndian.Uint32(r.buf[r.r:]))
 }
 
 // Next returns the body of the next frame. If owned is true, the body belongs to the caller.
-// Otherwise it points into the Reader's buffer and is valid until the next call.
+// Otherwise it points into the Reader's buffer and is valid until the next call of Next.
 //
 // The error is io.EOF if the stream ends between two frames. It is an *Error with StatusProtocol if
 // the body is empty or the stream ends within a frame, and an *Error with StatusPackageTooLarge if

@@ -14,20 +14,21 @@ const Version = 1
 type Type uint8
 
 const (
-	Async Type = 1 // the acceptance by the worker
+	Async Type = 1 // that the worker accepts the task
 	Sync  Type = 2 // the result of the task
 	Alone Type = 4 // a flag: the client sends nothing more on this connection before the answer
 )
 
-// MetaReserved is the prefix of the meta keys that belong to the protocol. No task sees them.
+// MetaReserved is the prefix of the meta keys that are reserved for the protocol. No task sees
+// them.
 const MetaReserved = "taskd."
 
-// MetaCancel is the meta key of a call whose task is cancelled at the deadline, or when the
-// connection ends. Its value is "1".
+// MetaCancel is a meta key. The task of a call that has it is cancelled at the deadline of the call
+// or when the connection ends. Its value is "1".
 const MetaCancel = MetaReserved + "cancel"
 
-// MaxMeta is the largest number of pairs in the meta of a package. A map in memory costs many times
-// its bytes on the wire.
+// MaxMeta is the largest number of pairs in the meta of a package. The limit is low because a map
+// in memory takes many times its bytes on the wire.
 const MaxMeta = 128
 
 // A Package is one request. ParsePackage makes its byte slices point into the body.

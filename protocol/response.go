@@ -13,7 +13,7 @@ type Response struct {
 	ID     uint64
 	OK     bool
 	Status Status // 0 if OK, else below 0
-	Data   []byte // one msgpack value; nil means nil. ParseResponse makes it point into the body
+	Data   []byte // one msgpack value, in ParseResponse's result a part of the body; nil means nil
 	TaskID uint64 // 0: the call took no slot
 }
 
@@ -46,10 +46,10 @@ func AppendResponseHead(dst []byte, id uint64, ok bool, s Status) []byte {
 	return raw.AppendInt(dst, int64(s))
 }
 
-// AppendResponseTail appends the element after the data.
+// AppendResponseTail appends the element after the data, the task id.
 func AppendResponseTail(dst []byte, taskID uint64) []byte { return raw.AppendUint(dst, taskID) }
 
-// AppendText appends s as a msgpack str, which is what the message of a refusal is.
+// AppendText appends s as a msgpack str, the type of the message in a refusal.
 func AppendText(dst []byte, s string) []byte { return raw.AppendStr(dst, s) }
 
 // ParseResponse parses a whole body. The error is an *Error with StatusProtocol, and with the id if
@@ -112,8 +112,8 @@ func (a *array) status(ok bool) Status {
 
 // A Greeting is the first thing that a worker writes on a connection.
 type Greeting struct {
-	Index          int    // of the worker in its pool
-	Generation     uint64 // of the process; a successor has a higher one
+	Index          int    // number of the worker in its pool, from 0
+	Generation     uint64 // number of the process; a successor has a higher one
 	PID            int
 	MaxPackageSize int // limit for the size of a frame, in bytes
 }
@@ -131,7 +131,7 @@ func AppendGreeting(dst []byte, g Greeting) []byte {
 }
 
 // AppendNotice appends the frame of a notice: the worker drains, and lastRead is the id of the last
-// package that it read on this connection.
+// package that it read whole on this connection.
 func AppendNotice(dst []byte, lastRead uint64) []byte {
 	start := len(dst)
 	dst = AppendResponseHead(BeginFrame(dst), 0, false, StatusBusy)

@@ -2,8 +2,8 @@ package protocol
 
 import "strconv"
 
-// A Status is the reason for a refusal or a failure, or 0. It implements error, so that
-// errors.Is(err, StatusBusy) tests for one.
+// A Status is the reason for a refusal or a failure, or 0 for success. It implements error, so that
+// errors.Is(err, StatusBusy) tests for one reason.
 type Status int
 
 // The statuses of version 1. A worker never sends StatusSockTimeout.
