@@ -66,7 +66,7 @@ const (
 //
 // A worker process reads no file: HandOver gave it all settings, and the file may have changed.
 func (r *Reader) Read(cmd *cobra.Command) error {
-	given, err := given(cmd.Flags())
+	given, err := readGiven(cmd.Flags())
 	if err != nil {
 		return err
 	}
@@ -76,9 +76,9 @@ func (r *Reader) Read(cmd *cobra.Command) error {
 		if err := r.open(given); err != nil {
 			return err
 		}
-		var inFile map[string]any
-		inFile, wrong = r.check(cmd)
-		if err := all.Load(confmap.Provider(inFile, ""), nil); err != nil {
+		var settings map[string]any
+		settings, wrong = r.check(cmd)
+		if err := all.Load(confmap.Provider(settings, ""), nil); err != nil {
 			return err
 		}
 	}
@@ -88,8 +88,8 @@ func (r *Reader) Read(cmd *cobra.Command) error {
 	return errors.Join(r.apply(cmd.Flags(), all), wrong)
 }
 
-// given returns what the environment and the command line say of the flags.
-func given(flags *pflag.FlagSet) (*koanf.Koanf, error) {
+// readGiven returns the settings in the environment and on the command line.
+func readGiven(flags *pflag.FlagSet) (*koanf.Koanf, error) {
 	names := map[string]string{} // of flags, by variable
 	eachSetting(flags, func(f *pflag.Flag) { names[Variable(f.Name)] = f.Name })
 	k := koanf.New(delimiter)
