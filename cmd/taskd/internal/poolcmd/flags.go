@@ -15,7 +15,7 @@ import (
 
 // addTargetFlags adds the flags that name a pool.
 func addTargetFlags(flags *pflag.FlagSet, cfg *task.Config) {
-	cfg.ServerName = "EasySwoole"
+	cfg.ServerName = task.DefaultConfig().ServerName
 	settings.Add(flags, (*settings.Text)(&cfg.ServerName), "ServerName", "name",
 		"name of the pool, prefix of its processes and files")
 	settings.Add(flags, (*settings.Text)(&cfg.TempDir), "TempDir", "dir",
@@ -24,11 +24,8 @@ func addTargetFlags(flags *pflag.FlagSet, cfg *task.Config) {
 
 // addPoolFlags adds a flag for every setting of a pool. The defaults are the library's.
 func addPoolFlags(flags *pflag.FlagSet, cfg *task.Config) {
+	*cfg = task.DefaultConfig()
 	addTargetFlags(flags, cfg)
-	cfg.WorkerNum, cfg.MaxRunningNum, cfg.MaxReplacing = 3, 128, 1
-	cfg.MaxPackageSize = 2 << 20
-	cfg.PushTimeout, cfg.StartTimeout, cfg.DrainTimeout = 5*time.Second, 10*time.Second, 30*time.Second
-	cfg.FrameTimeout, cfg.DrainGrace = time.Second, time.Second
 
 	count := func(p *int, min, max int, field, name, usage string) {
 		settings.Add(flags, settings.Count{P: p, Min: min, Max: max}, field, name, usage)
