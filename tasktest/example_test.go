@@ -45,3 +45,28 @@ func ExampleNew() {
 	// died after: true
 	// charged: 1 lost: 1
 }
+
+// half is a task of a program under test.
+var half = task.Define("example.half", func(_ context.Context, n int) (int, error) {
+	if n%2 != 0 {
+		return 0, fmt.Errorf("%d is odd", n)
+	}
+	return n / 2, nil
+})
+
+// Start serves a program that is no test, or a test of a pool that does not start.
+func ExampleStart() {
+	pool, err := tasktest.Start(task.Config{WorkerNum: 1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = pool.Shutdown(context.Background()) }()
+	n, err := half.Sync(context.Background(), pool, 42)
+	fmt.Println(n, err)
+	_, err = tasktest.Start(task.Config{WorkerNum: -1})
+	fmt.Println(err)
+	// Output:
+	// 21 <nil>
+	// task: Config.WorkerNum is -1: it must be from 1 to 512
+}
