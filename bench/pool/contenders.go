@@ -34,7 +34,7 @@ type session struct {
 
 const (
 	nameOurs   = "this pool"
-	nameEcho   = "bare echo, a connection per call"
+	nameEcho   = "bare echo, a connection per caller"
 	nameMux    = "bare echo, multiplexed"
 	nameNetRPC = "net/rpc"
 	nameAnts   = "ants (goroutines, same process)"

@@ -11,7 +11,7 @@ import (
 // report writes the tables and the aims as Markdown.
 func report(w io.Writer, p plan, r measure.Results, idle float64) {
 	fmt.Fprintf(w, "%s, %s/%s, GOMAXPROCS %d. Two processes each. "+
-		"Medians of %d rounds of %v, which alternate;\n± is half the distance of the quartiles.\n",
+		"Medians of %d rounds, with turns of %v;\n± is half the interquartile range.\n",
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), p.rounds, p.turn)
 	for _, c := range p.cases {
 		table(w, c, r)

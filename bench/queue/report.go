@@ -10,8 +10,8 @@ import (
 
 // report writes the table, the durability of the stores and the aims as Markdown.
 func report(w io.Writer, p plan, s *stores, r measure.Results) {
-	fmt.Fprintf(w, "%s, %s/%s, GOMAXPROCS %d. Medians of %d rounds, which alternate;\n"+
-		"± is half the distance of the quartiles. Batches of %d.\n\n",
+	fmt.Fprintf(w, "%s, %s/%s, GOMAXPROCS %d. Medians of %d rounds, in which the queues take turns;\n"+
+		"± is half the interquartile range. Batches of %d.\n\n",
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), p.rounds, batchSize)
 	fmt.Fprintln(w, "| | setting | push/s, 1 caller | push/s, 8 callers | push/s in batches | "+
 		"worked/s | ± | pick-up p50 ms | p95 ms |")
@@ -59,7 +59,7 @@ func aims() []measure.Aim {
 		measure.AtMost("SQLite: pick-up p95 under 10 ms", "%.1f ms", 10, pickUp(nameQueueSQLite)),
 		measure.AtMost("PostgreSQL: pick-up p95 under 10 ms", "%.1f ms", 10, pickUp(nameQueuePostgres)),
 		// MariaDB cannot notify a worker, which therefore polls at intervals of at most 300 ms.
-		measure.AtMost("MariaDB: pick-up p95 within the time between two looks, 300 ms", "%.1f ms", 310,
+		measure.AtMost("MariaDB: pick-up p95 within the poll interval, 300 ms", "%.1f ms", 310,
 			pickUp(nameQueueMariaDB)),
 	}
 }

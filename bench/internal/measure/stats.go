@@ -55,7 +55,7 @@ func (r Results) Median(contender string, c Case, f Figure) float64 {
 	return Quantile(r.figures(contender, c, f), 0.5)
 }
 
-// Spread returns half the distance of the quartiles, relative to the median.
+// Spread returns half the interquartile range, relative to the median.
 func (r Results) Spread(contender string, c Case, f Figure) float64 {
 	xs := r.figures(contender, c, f)
 	return (Quantile(xs, 0.75) - Quantile(xs, 0.25)) / 2 / Quantile(xs, 0.5)
