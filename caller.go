@@ -36,7 +36,7 @@ type calls struct {
 // Async delivers r to the worker with the fewest running tasks and returns the task's id once that
 // worker has accepted it. The task then runs without the caller, and its result is dropped. The
 // call takes at most Config.PushTimeout, or what WithTimeout says. The error is an *Error.
-func (c calls) Async(ctx context.Context, r Runner, opts ...CallOption) (taskID uint64, err error) {
+func (c *calls) Async(ctx context.Context, r Runner, opts ...CallOption) (taskID uint64, err error) {
 	d, o, err := c.begin(ctx, c.asyncTimeout, opts)
 	if err != nil {
 		return 0, err
@@ -48,7 +48,7 @@ func (c calls) Async(ctx context.Context, r Runner, opts ...CallOption) (taskID 
 // Sync delivers r to the worker with the fewest running tasks and returns its result. The call
 // takes at most 3 s, or what WithTimeout says. When that time or ctx ends first, the call fails
 // with ErrSockTimeout; a task that has begun runs on. The error is an *Error.
-func (c calls) Sync(ctx context.Context, r Runner, opts ...CallOption) (Result, error) {
+func (c *calls) Sync(ctx context.Context, r Runner, opts ...CallOption) (Result, error) {
 	d, o, err := c.begin(ctx, defaultSyncTimeout, opts)
 	if err != nil {
 		return Result{}, err
@@ -59,7 +59,7 @@ func (c calls) Sync(ctx context.Context, r Runner, opts ...CallOption) (Result, 
 
 // AsyncMany does what Async does for each of rs, with one delivery and one outcome each, in the
 // order of rs. It spreads the tasks over the workers by their free slots.
-func (c calls) AsyncMany(ctx context.Context, rs []Runner, opts ...CallOption) []Outcome {
+func (c *calls) AsyncMany(ctx context.Context, rs []Runner, opts ...CallOption) []Outcome {
 	d, o, err := c.begin(ctx, c.asyncTimeout, opts)
 	if err != nil {
 		return failAll(len(rs), err)
@@ -69,7 +69,7 @@ func (c calls) AsyncMany(ctx context.Context, rs []Runner, opts ...CallOption) [
 
 // SyncMany does what Sync does for each of rs, with one delivery and one outcome each, in the order
 // of rs. It spreads the tasks over the workers by their free slots.
-func (c calls) SyncMany(ctx context.Context, rs []Runner, opts ...CallOption) []Outcome {
+func (c *calls) SyncMany(ctx context.Context, rs []Runner, opts ...CallOption) []Outcome {
 	d, o, err := c.begin(ctx, defaultSyncTimeout, opts)
 	if err != nil {
 		return failAll(len(rs), err)
@@ -78,7 +78,7 @@ func (c calls) SyncMany(ctx context.Context, rs []Runner, opts ...CallOption) []
 }
 
 // begin finds the pool and takes the time that this took off the call's timeout.
-func (c calls) begin(ctx context.Context, timeout time.Duration, opts []CallOption) (deliverer, callOptions, error) {
+func (c *calls) begin(ctx context.Context, timeout time.Duration, opts []CallOption) (deliverer, callOptions, error) {
 	o := optionsOf(timeout, opts)
 	d, waited, err := c.route(ctx, o.timeout)
 	if waited > 0 && o.timeout > 0 {

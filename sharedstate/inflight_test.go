@@ -21,7 +21,7 @@ func TestTasksInFlightAreListed(t *testing.T) {
 	first := r.Record(11, 111, "pkg.First", sys.Now())
 	second := r.Record(12, 112, long, sys.Now())
 	after := sys.Now()
-	tasks := readOnly(t, table).RowAt(r.Number()).Tasks()
+	tasks := readOnly(t, table).rowAt(r.Number()).Tasks()
 	require.Len(t, tasks, 2)
 	assert.Equal(t, uint64(11), tasks[0].TaskID)
 	assert.Equal(t, "pkg.First", tasks[0].Name)
@@ -107,7 +107,7 @@ func TestLastReadFindsTheConnection(t *testing.T) {
 	r.ConnRead(a, mine|3)
 	r.ConnRead(b, other|9)
 	r.ConnRead(a, mine|4)
-	dead := readOnly(t, table).RowAt(r.Number())
+	dead := readOnly(t, table).rowAt(r.Number())
 	last, ok := dead.LastRead(mine | 100)
 	assert.True(t, ok)
 	assert.Equal(t, uint64(mine|4), last)
@@ -154,7 +154,7 @@ func TestTasksThatHaveNotBegun(t *testing.T) {
 	r.Begin(-1)
 	assert.True(t, r.NotBegun(101))
 	assert.False(t, r.NotBegun(102), "it runs")
-	assert.False(t, r.NotBegun(103), "nobody knows it")
+	assert.False(t, r.NotBegun(103), "no record")
 	for _, task := range r.Tasks() {
 		assert.Positive(t, task.Started)
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 // The file begins with the header; the sections follow in the order of the fields of sections.
-// Words are in the byte order of the host, which all its processes share. Whoever changes any of
-// this changes layoutVersion.
+// Words are in the byte order of the host, which all its processes share. A change of any of
+// this increases layoutVersion.
 const (
 	layoutMagic   = 0x656c626174646b74
 	layoutVersion = 2

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// work does everything that a worker and a caller do with the table, for ever.
+// work does everything that a worker and a caller do with the table, without end.
 func work(f *os.File, args []string) error {
 	table, err := Open(f, true)
 	if err != nil {
@@ -149,16 +149,16 @@ func spawnWorker(t *testing.T, table *Parent, index int, generation uint64) (tes
 	return r, h
 }
 
-// A process dies holding a shared lock; everyone waits for ever. SIGKILL a
+// A process dies holding a shared lock; every process waits. SIGKILL a
 // worker inside every table operation, others keep working.
 func TestKilledInsideATableOperation_Row4(t *testing.T) {
 	table := newTestTable(t, 2, 3)
 	survivor, _ := spawnWorker(t, table, 1, 1)
 	var accepted uint64
 	for g := range uint64(25) {
-		r, victim := spawnWorker(t, table, 0, 10+g)
+		r, target := spawnWorker(t, table, 0, 10+g)
 		worksOn(t, r, 1+rand.Uint64N(300))
-		victim.kill()
+		target.kill()
 
 		r.Finish(End{Reason: tasktype.ReasonKilled, Signal: 9})
 		assert.Zero(t, r.Running())
@@ -175,7 +175,7 @@ func TestKilledInsideATableOperation_Row4(t *testing.T) {
 	}
 }
 
-// A stopped worker holds up nobody, and its row gets no second owner.
+// A stopped worker holds up no other, and its row gets no second owner.
 func TestStoppedInsideATableOperation_Row5(t *testing.T) {
 	table := newTestTable(t, 2, 3)
 	other, _ := spawnWorker(t, table, 1, 1)

@@ -33,7 +33,7 @@ func reasonOf(n uint32) tasktype.Reason {
 	return reasons[n-1]
 }
 
-// Number returns the n for which RowAt(n) returns r.
+// Number returns the number of the row, for Table.WorkerRow.
 func (r Row) Number() int { return int(r.n) }
 
 // Index returns the index of the row's process.

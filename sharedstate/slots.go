@@ -18,7 +18,7 @@ func (t *Table) WorkerRow(n int) WorkerRow {
 	if !t.writable {
 		panic("sharedstate: WorkerRow of a table that is open for reading alone")
 	}
-	return WorkerRow{t.RowAt(n)}
+	return WorkerRow{t.rowAt(n)}
 }
 
 // The order of the stores below keeps the sum true when the process is killed between two of them:

@@ -31,7 +31,7 @@ func (t *Table) Status() []tasktype.WorkerStatus {
 func (t *Table) retiring() map[int][]Row {
 	var rows map[int][]Row
 	for n := range t.lives {
-		r := t.RowAt(n)
+		r := t.rowAt(n)
 		if r.life().state.Load() != rowServing {
 			continue
 		}

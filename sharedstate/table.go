@@ -115,9 +115,6 @@ func (t *Table) Close() error { return t.file.Close() }
 // Workers returns the number of indexes.
 func (t *Table) Workers() int { return len(t.current) }
 
-// MaxRunning returns how many tasks a worker runs at once.
-func (t *Table) MaxRunning() int { return int(t.maxRunning) }
-
 // NextTaskID returns an id that is greater than all ids before it, in all processes. A table that
 // is open for reading alone returns 0.
 func (t *Table) NextTaskID() uint64 {
@@ -139,8 +136,8 @@ func (t *Table) Current(index int) (r Row, ok bool) {
 	return Row{t, int32(n)}, true
 }
 
-// RowAt returns row n, 0 … Rows()-1.
-func (t *Table) RowAt(n int) Row { return Row{t, int32(n)} }
+// rowAt returns row n, 0 … Rows()-1.
+func (t *Table) rowAt(n int) Row { return Row{t, int32(n)} }
 
 // Rows returns the number of rows: two for each index and 8 more.
 func (t *Table) Rows() int { return len(t.hot) }

@@ -63,7 +63,7 @@ func TestOpenSeesWhatTheCreatorWrites(t *testing.T) {
 	table := newTestTable(t, 3, 7)
 	view := readOnly(t, table)
 	assert.Equal(t, 3, view.Workers())
-	assert.Equal(t, 7, view.MaxRunning())
+	assert.EqualValues(t, 7, view.maxRunning)
 	r := serving(t, table, 2, 5)
 	require.True(t, r.Admit())
 

@@ -157,5 +157,5 @@ func TestOneThreadWaitsForAll(t *testing.T) {
 		require.True(t, p.ok)
 		c.Done(p.row)
 	}
-	eventually(t, "nobody waits, so nobody sleeps", func() bool { return sleepers() == 0 })
+	eventually(t, "no caller waits, so none sleeps", func() bool { return sleepers() == 0 })
 }

@@ -51,8 +51,8 @@ var behaviours = []behaviour{
 	}, `42 <nil>-5 ran: -1 is negative`},
 	{"an error", one, failing(Fail{Text: "unsettled"}), "-5 ran: unsettled"},
 	{"a panic", one, failing(Fail{Text: "unlucky", Panics: true}), "-5 ran: panic: unlucky"},
-	{"a handler that settles", one, failing(Fail{Text: "a", Handler: "returns"}), "fallback"},
-	{"a handler that settles a panic", one, failing(Fail{Text: "a", Panics: true, Handler: "returns"}), "fallback"},
+	{"a handler that returns a result", one, failing(Fail{Text: "a", Handler: "returns"}), "fallback"},
+	{"a handler that returns a result a panic", one, failing(Fail{Text: "a", Panics: true, Handler: "returns"}), "fallback"},
 	{"a handler that fails", one, failing(Fail{Text: "a", Handler: "fails"}), "-5 ran: handler failed"},
 	{"a result that cannot be encoded", one, failing(Chan{}), "-5 ran: the result, a chan int, cannot be encoded"},
 	{
@@ -140,7 +140,7 @@ var behaviours = []behaviour{
 		g := m.Next()
 		busy := outcome(p.Sync(t.Context(), Echo{1}))
 		waited := outcome(p.Sync(t.Context(), Echo{1}, task.WithWait(20*time.Millisecond)))
-		second := ask(t.Context(), p, Echo{"second"}, task.WithWait(patience))
+		second := ask(t.Context(), p, Echo{"second"}, task.WithWait(waitLimit))
 		g.Release("first")
 		return strings.Join([]string{busy, waited, <-first, <-second}, "|")
 	}, "-2 not run: task process busy: of 1 workers 1 are full and 0 do not accept|-2 not run: task process busy: of 1 workers 1 are full and 0 do not accept, and no slot became free in time|first|second"},
@@ -182,7 +182,7 @@ var behaviours = []behaviour{
 			deaf.Store(&release)
 			defer close(release)
 			late := outcome(p.Sync(t.Context(), Deaf{}, task.WithTimeLimit(0, 50*time.Millisecond)))
-			next := outcome(p.Sync(t.Context(), Echo{"next"}, task.WithWait(patience), task.WithTimeout(patience)))
+			next := outcome(p.Sync(t.Context(), Echo{"next"}, task.WithWait(waitLimit), task.WithTimeout(waitLimit)))
 			return late + "|" + next + fmt.Sprint(still(t, p).Lost)
 		},
 		"-5 may have run: time limit: test.deaf still ran after 50ms|next1",
@@ -192,7 +192,7 @@ var behaviours = []behaviour{
 			inside.Fail(tasktest.DieAfterAccepting, "test.die")
 		}
 		lost := outcome(p.Sync(t.Context(), Die{}))
-		next := outcome(p.Sync(t.Context(), Echo{"next"}, task.WithWait(patience), task.WithTimeout(patience)))
+		next := outcome(p.Sync(t.Context(), Echo{"next"}, task.WithWait(waitLimit), task.WithTimeout(waitLimit)))
 		s := p.Status()[0]
 		return fmt.Sprint(lost, "|", next, s.Accepted, s.Success, s.Fail, s.Lost, s.Restarts, s.Running)
 	}, "-7 may have run: worker 0 (pid N) was lost: killed (signal 9, killed)|next2 1 0 1 1 0"},
@@ -210,7 +210,7 @@ var behaviours = []behaviour{
 		)
 	}, "drains<nil> true true 1"},
 	{"the end of Shutdown's context", one, func(t *testing.T, p pool) string {
-		answer := ask(t.Context(), p, Wait{}, task.WithTimeout(patience))
+		answer := ask(t.Context(), p, Wait{}, task.WithTimeout(waitLimit))
 		running(t, p, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -266,7 +266,7 @@ func startReal(t *testing.T, cfg task.Config) *task.Task {
 	require.NoError(t, err)
 	require.NoError(t, p.Start(t.Context()))
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 		defer cancel()
 		_ = p.Shutdown(ctx)
 	})
@@ -309,7 +309,7 @@ func after(f func(), c <-chan string) <-chan string {
 // running waits until n tasks run. The table has no event for a reader, so this polls.
 func running(t *testing.T, p pool, n int) {
 	t.Helper()
-	for end := time.Now().Add(patience); p.Status()[0].Running != n; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(waitLimit); p.Status()[0].Running != n; time.Sleep(time.Millisecond) {
 		require.True(t, time.Now().Before(end), "%+v", p.Status())
 	}
 }

@@ -39,7 +39,7 @@ type fault struct {
 	task string
 }
 
-// Fail makes the worker that takes the next call of the task with this name meet f. An empty name
+// Fail makes the worker that takes the next call of the task with this name simulate f. An empty name
 // is any task. Each Fail is for one call; several wait in the order of their calls of Fail.
 func (p *Pool) Fail(f Fault, task string) {
 	p.faults.mu.Lock()

@@ -188,7 +188,7 @@ func (Said) Run(context.Context, task.Info) (any, error) {
 // still waits until no task runs and returns the sums. The table has no event for a reader, so this polls.
 func still(t *testing.T, c task.Caller) (sum task.WorkerStatus) {
 	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(waitLimit); ; time.Sleep(time.Millisecond) {
 		sum = task.WorkerStatus{}
 		for _, r := range c.Status() {
 			sum.Running += r.Running

@@ -16,7 +16,7 @@ import (
 	"github.com/taskd-go/task/tasktest"
 )
 
-const patience = time.Minute
+const waitLimit = time.Minute
 
 func callError(t *testing.T, err error) *task.Error {
 	t.Helper()
@@ -53,7 +53,7 @@ func TestDeaths(t *testing.T) {
 				assert.Equal(t, c.delivery, e.Delivery)
 				assert.Contains(t, e.Message, "was lost: killed (signal 9")
 
-				v, err := task.As[string](p.Sync(t.Context(), Echo{"after"}, task.WithWait(patience)))
+				v, err := task.As[string](p.Sync(t.Context(), Echo{"after"}, task.WithWait(waitLimit)))
 				require.NoError(t, err)
 				assert.Equal(t, "after", v)
 				s := still(t, p)
@@ -85,7 +85,7 @@ func TestADeathTakesItsNeighboursAlong(t *testing.T) {
 	m := testsync.NewRendezvous(t)
 	neighbour := make(chan error, 1)
 	go func() {
-		_, err := p.Sync(context.Background(), Meet{Addr: m.Addr, Ctx: true}, task.WithTimeout(patience))
+		_, err := p.Sync(context.Background(), Meet{Addr: m.Addr, Ctx: true}, task.WithTimeout(waitLimit))
 		neighbour <- err
 	}()
 	g := m.Next()
@@ -95,7 +95,7 @@ func TestADeathTakesItsNeighboursAlong(t *testing.T) {
 	assert.Equal(t, task.ErrSockTimeout, e.Status)
 	assert.Equal(t, task.MayHaveRun, e.Delivery)
 	g.Closed(t) // its context ended
-	_, err := p.Sync(t.Context(), Echo{1}, task.WithWait(patience))
+	_, err := p.Sync(t.Context(), Echo{1}, task.WithWait(waitLimit))
 	require.NoError(t, err)
 	s := still(t, p)
 	assert.EqualValues(t, 2, s.Lost)
@@ -141,7 +141,7 @@ func TestStartsThatFail(t *testing.T) {
 		for range 2 {
 			assert.Contains(t, (<-failed).Text, "OnWorkerStart: ")
 		}
-		_, err := p.Sync(t.Context(), Echo{1}, task.WithTimeout(patience), task.WithWait(patience))
+		_, err := p.Sync(t.Context(), Echo{1}, task.WithTimeout(waitLimit), task.WithWait(waitLimit))
 		require.NoError(t, err)
 		assert.EqualValues(t, 3, p.Status()[0].Restarts)
 	})
@@ -160,14 +160,14 @@ func TestHardLimitReplacesTheWorker(t *testing.T) {
 	assert.Equal(t, task.ErrTask, e.Status)
 	assert.Equal(t, task.MayHaveRun, e.Delivery)
 	assert.Contains(t, e.Message, "time limit")
-	_, err = p.Sync(t.Context(), Echo{1}, task.WithWait(patience))
+	_, err = p.Sync(t.Context(), Echo{1}, task.WithWait(waitLimit))
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, still(t, p).Lost)
 }
 
 func TestRecycling(t *testing.T) {
 	p := tasktest.New(t, task.Config{WorkerNum: 2, MaxTasksPerWorker: 10, MaxWorkerAge: 50 * time.Millisecond})
-	for end := time.Now().Add(patience); p.Status()[0].Generation < 6 || p.Status()[1].Generation < 6; {
+	for end := time.Now().Add(waitLimit); p.Status()[0].Generation < 6 || p.Status()[1].Generation < 6; {
 		require.True(t, time.Now().Before(end), "%+v", p.Status())
 		_, err := p.Sync(t.Context(), Echo{1})
 		require.NoError(t, err)
@@ -209,18 +209,18 @@ func TestADeathOnASharedConnection(t *testing.T) {
 	m := testsync.NewRendezvous(t)
 	const n = 20
 	others := make(chan error, n)
-	var guests []*testsync.Held
+	var held []*testsync.Held
 	for range n {
 		go func() {
-			_, err := p.Sync(context.Background(), Meet{Addr: m.Addr, Ctx: true}, task.WithTimeout(patience))
+			_, err := p.Sync(context.Background(), Meet{Addr: m.Addr, Ctx: true}, task.WithTimeout(waitLimit))
 			others <- err
 		}()
-		guests = append(guests, m.Next())
+		held = append(held, m.Next())
 	}
 	p.Fail(tasktest.DieBeforeAccepting, "test.count")
 	e := callError(t, call(t, p, "sync", Count{}))
 	assert.Equal(t, task.NotRun, e.Delivery)
-	for range guests {
+	for range held {
 		assert.Equal(t, task.MayHaveRun, callError(t, <-others).Delivery)
 	}
 	assert.EqualValues(t, n, still(t, p).Lost)
@@ -237,7 +237,7 @@ func TestNothingIsLeft(t *testing.T) {
 	require.NoError(t, p.Shutdown(t.Context()))
 	require.NoError(t, p.Shutdown(t.Context()), "any number of times")
 	assert.NoDirExists(t, p.Config().TempDir)
-	for end := time.Now().Add(patience); runtime.NumGoroutine() > goroutines || openFiles() > files; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(waitLimit); runtime.NumGoroutine() > goroutines || openFiles() > files; time.Sleep(time.Millisecond) {
 		require.True(
 			t,
 			time.Now().Before(end),

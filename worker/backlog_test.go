@@ -9,7 +9,7 @@ import (
 	"github.com/taskd-go/task/protocol"
 )
 
-// A connection that nobody has accepted is the successor's.
+// A connection that no worker has accepted is the successor's.
 func TestBacklogIsLeftToTheSuccessor(t *testing.T) {
 	r := start(t, nil)
 	require.NoError(t, r.drain(time.Second))
@@ -53,7 +53,7 @@ func TestRefuse(t *testing.T) {
 	require.NoError(t, p.nc.Close())
 }
 
-// backlog connects peers that nobody accepts yet: one with three packages, one that says
+// backlog connects peers that no worker accepts yet: one with three packages, one that says
 // nothing, one with half a frame, and one with a header over the limit.
 func backlog(r *rig) []*peer {
 	peers := []*peer{r.connect(), r.connect(), r.connect(), r.connect()}

@@ -177,7 +177,7 @@ func (k *call) handle() {
 	case k.failure == nil && !k.handled:
 		k.failure = k.err
 	case k.failure == nil && panicIn(k.err) != nil:
-		k.logFailure(slog.LevelWarn, "task panicked, and settled it", k.err)
+		k.logFailure(slog.LevelWarn, "task panicked, and its OnException returned a result", k.err)
 	}
 }
 

@@ -158,7 +158,7 @@ var panicEnds = []endCase{
 		status: protocol.StatusTaskError, text: "panic: out of order", fails: true, told: "panic: out of order", logged: "call_test.go",
 	},
 	{
-		name: "panic that the handler settles",
+		name: "panic that the handler turns into a result",
 		task: testTask{
 			run: func(context.Context, Info) (any, error) { panic(errBoom) },
 			handle: func(_ context.Context, err error, _ Info) (any, error) {
@@ -179,7 +179,7 @@ var panicEnds = []endCase{
 		status: protocol.StatusTaskError, text: "Goexit", fails: true, told: "Goexit",
 	},
 	{
-		name: "task that ends its goroutine, settled by its handler",
+		name: "task that ends its goroutine, handled by its handler",
 		task: testTask{
 			run:    func(context.Context, Info) (any, error) { runtime.Goexit(); return nil, nil },
 			handle: func(context.Context, error, Info) (any, error) { return "saved", nil },

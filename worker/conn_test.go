@@ -196,7 +196,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	go func() { r.served <- r.server.Serve() }()
 	p := r.connect()
 	big := protocol.Package{Task: []byte("echo"), Payload: text(strings.Repeat("x", 512<<10))}
-	require.NoError(t, p.nc.SetWriteDeadline(time.Now().Add(patience)))
+	require.NoError(t, p.nc.SetWriteDeadline(time.Now().Add(waitLimit)))
 	var err error
 	for err == nil {
 		p.id++

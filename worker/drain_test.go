@@ -23,7 +23,7 @@ func (r *rig) begin(within time.Duration) {
 	r.t.Helper()
 	select {
 	case <-r.server.Drain(within, false):
-	case <-time.After(patience):
+	case <-time.After(waitLimit):
 		r.t.Fatal("the server did not stop accepting")
 	}
 	require.False(r.t, r.row.Accepting())
@@ -35,7 +35,7 @@ func (r *rig) ended() error {
 	case err := <-r.served:
 		r.served <- nil
 		return err
-	case <-time.After(patience):
+	case <-time.After(waitLimit):
 		r.t.Fatalf("Serve did not return\n%s", stacks())
 		return nil
 	}
@@ -361,7 +361,7 @@ func TestDrainDoesNotCancelMarkedTasks(t *testing.T) {
 	require.Equal(t, true, valueOf(t, p.next()))
 }
 
-// A task closes descriptors that are not its own, a connection's among them: its reader would wait for ever.
+// A task closes descriptors that are not its own, a connection's among them: its reader would wait without end.
 func TestDrainEndsAConnectionWhoseDescriptorIsClosed(t *testing.T) {
 	if !sys.BarrierRead {
 		t.Skip("the drain has a grace here")

@@ -22,7 +22,7 @@ func limited(soft, hard chan Overdue) func(*rig) {
 	}
 }
 
-// riverqueue/river #1097: a task ignores its context; the slot is gone for ever, nobody knows.
+// riverqueue/river #1097: a task ignores its context; the slot is gone for good, unseen.
 // After the soft limit there are an event and a dump, after the hard limit the caller has its
 // answer and the parent knows.
 func TestLimitsAreTold_Row56(t *testing.T) {
@@ -45,7 +45,7 @@ func TestLimitsAreTold_Row56(t *testing.T) {
 			require.Contains(t, string(got.Dump), "register.func") // where it hangs
 			got.Dump = nil
 			started := r.row.Tasks()[0].Started
-			require.InDelta(t, started, got.Started, float64(patience))
+			require.InDelta(t, started, got.Started, float64(waitLimit))
 			require.Equal(t, Overdue{task.TaskID, "block", 30 * time.Millisecond, got.Started, nil}, got)
 			require.Equal(t, Overdue{task.TaskID, "block", 90 * time.Millisecond, got.Started, nil}, <-hard)
 
@@ -159,7 +159,7 @@ func TestAuditFindsDrift_Row10(t *testing.T) {
 	p := r.dial()
 	p.send(protocol.Package{Task: []byte("block")})
 	r.awaitEntered()
-	require.True(t, r.cfg.Row.Admit()) // a slot that nobody gives back
+	require.True(t, r.cfg.Row.Admit()) // a slot that is never released
 	require.Equal(t, [2]int{1, 2}, <-drift)
 	r.cfg.Row.Release(0)
 	close(r.gate)

@@ -268,7 +268,7 @@ func TestTooLargeFrameIsReadable(t *testing.T) {
 	p.closed()
 }
 
-// goridge/RR socket factory: one bad hello ends the accept loop for ever. Connect and send
+// goridge/RR socket factory: one bad hello ends the accept loop without end. Connect and send
 // garbage / nothing 1,000 times: the next good call works at once.
 func TestGarbageHellos_Row78(t *testing.T) {
 	r := start(t, func(r *rig) { r.cfg.FrameTimeout = 100 * time.Millisecond })

@@ -102,7 +102,7 @@ func (p *peer) said() string {
 }
 
 func (p *peer) read() (protocol.Response, error) {
-	if err := p.nc.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := p.nc.SetReadDeadline(time.Now().Add(waitLimit)); err != nil {
 		return protocol.Response{}, err
 	}
 	body, _, err := p.in.Next()

@@ -11,11 +11,11 @@ import (
 	"github.com/taskd-go/task/tasktype"
 )
 
-// wishing makes a rig's server tell its wishes.
-func wishing(limits Recycle, wishes chan tasktype.Reason) func(*rig) {
+// requesting makes a rig's server send its requests.
+func requesting(limits Recycle, requests chan tasktype.Reason) func(*rig) {
 	return func(r *rig) {
 		r.cfg.Recycle = limits
-		r.cfg.OnRecycle = func(reason tasktype.Reason) { wishes <- reason }
+		r.cfg.OnRecycle = func(reason tasktype.Reason) { requests <- reason }
 	}
 }
 
@@ -30,25 +30,25 @@ func TestASuccessorIsWantedOnce(t *testing.T) {
 		{tasktype.ReasonRecycledTasks, Recycle{MaxTasks: 1, MaxMemory: 1, MaxAge: time.Hour}},
 	} {
 		t.Run(string(c.reason), func(t *testing.T) {
-			wishes := make(chan tasktype.Reason, 100)
-			r := start(t, wishing(c.limits, wishes))
+			requests := make(chan tasktype.Reason, 100)
+			r := start(t, requesting(c.limits, requests))
 			p := r.dial()
 			for range 5 {
 				p.send(protocol.Package{Task: []byte("echo")})
 				require.True(t, p.next().OK)
 			}
-			require.Equal(t, c.reason, <-wishes)
+			require.Equal(t, c.reason, <-requests)
 			p.send(protocol.Package{Task: []byte("echo")})
 			require.True(t, p.next().OK, "it serves on")
 			require.NoError(t, r.drain(time.Second))
-			require.Empty(t, wishes)
+			require.Empty(t, requests)
 		})
 	}
 }
 
 func TestADrainingWorkerWantsNoSuccessor(t *testing.T) {
-	wishes := make(chan tasktype.Reason, 100)
-	r := start(t, wishing(Recycle{MaxTasks: 1}, wishes))
+	requests := make(chan tasktype.Reason, 100)
+	r := start(t, requesting(Recycle{MaxTasks: 1}, requests))
 	p := r.dial()
 	id := p.send(protocol.Package{Task: []byte("block")})
 	r.awaitEntered()
@@ -56,7 +56,7 @@ func TestADrainingWorkerWantsNoSuccessor(t *testing.T) {
 	close(r.gate)
 	require.True(t, p.answer(id).OK)
 	require.NoError(t, r.drain(time.Minute))
-	require.Empty(t, wishes)
+	require.Empty(t, requests)
 }
 
 func TestRecycleLimitsAreSpreadByATenth(t *testing.T) {

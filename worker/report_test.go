@@ -33,7 +33,7 @@ func TestAFailureIsOneRecord(t *testing.T) {
 		"an error, passed on":    {fail, pass, []string{"level=ERROR", "task failed", `err="a, b"`}},
 		"an error, made another": {fail, other, []string{"level=ERROR", "err=other", `first="a, b"`}},
 		"a panic":                {crash, nil, []string{"level=ERROR", "task panicked", "boom", "stack="}},
-		"a panic, settled":       {crash, settle, []string{"level=WARN", "settled", "boom", "stack="}},
+		"a panic, settled":       {crash, settle, []string{"level=WARN", "OnException returned a result", "boom", "stack="}},
 		"a panic, made an error": {crash, other, []string{"level=ERROR", "task failed", "err=other", "boom", "stack="}},
 	} {
 		t.Run(name, func(t *testing.T) {

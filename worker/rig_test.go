@@ -22,8 +22,8 @@ import (
 	"github.com/taskd-go/task/sharedstate"
 )
 
-// patience is how long a test waits for an event before it fails.
-const patience = time.Minute
+// waitLimit is how long a test waits for an event before it fails.
+const waitLimit = time.Minute
 
 // A testTask is a task made of functions.
 type testTask struct {
@@ -132,14 +132,14 @@ func start(t testing.TB, change func(*rig)) *rig {
 func (r *rig) drain(within time.Duration) error {
 	select {
 	case <-r.server.Drain(within, false):
-	case <-time.After(patience):
+	case <-time.After(waitLimit):
 		r.t.Fatal("the server did not stop accepting")
 	}
 	select {
 	case err := <-r.served:
 		r.served <- nil
 		return err
-	case <-time.After(patience):
+	case <-time.After(waitLimit):
 		r.t.Fatalf("the drain did not end\n%s", stacks())
 		return nil
 	}
@@ -189,7 +189,7 @@ func (r *rig) awaitEntered() Info {
 	select {
 	case info := <-r.entered:
 		return info
-	case <-time.After(patience):
+	case <-time.After(waitLimit):
 		r.t.Fatalf("no task has begun\n%s", stacks())
 		return Info{}
 	}
@@ -211,7 +211,7 @@ func (r *rig) still() count {
 // eventually polls, for what has no event to wait for.
 func (r *rig) eventually(what string, ok func() bool) {
 	r.t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(waitLimit); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			r.t.Fatalf("not in time: %s\n%s", what, stacks())
 		}
@@ -228,7 +228,7 @@ func noLeak(t testing.TB) {
 	before := goroutines()
 	t.Cleanup(func() {
 		var left []string
-		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(waitLimit); time.Now().Before(end); time.Sleep(time.Millisecond) {
 			left = nil
 			for id, stack := range goroutines() {
 				if _, old := before[id]; !old {

@@ -78,7 +78,7 @@ func (w *world) live(p *imagined) {
 		w.step(Spawned{p.Key, int(p.Generation)})
 	case p.killed:
 		w.exit(p, Exit{Signal: 9})
-	case chance < 3 && !w.doors: // at the end nobody dies by chance: the machine has to see to it
+	case chance < 3 && !w.doors: // at the end no process dies by chance: the machine has to see to it
 		w.exit(p, Exit{Signal: w.rand.IntN(2) * 11, Code: 1})
 	case chance < 4 && !p.closed && !w.doors:
 		p.closed = true
@@ -95,7 +95,7 @@ func (w *world) live(p *imagined) {
 	case p.stopped && !p.stuck && chance < 50:
 		w.exit(p, Exit{Code: w.rand.IntN(10) / 9})
 	case p.told && !p.drains:
-		w.wish(p, chance)
+		w.request(p, chance)
 	}
 }
 
@@ -112,7 +112,7 @@ func (w *world) boot(p *imagined, chance int) {
 	}
 }
 
-func (w *world) wish(p *imagined, chance int) {
+func (w *world) request(p *imagined, chance int) {
 	switch {
 	case chance < 20:
 		w.say(p, control.Message{Kind: control.KindRecycle, Reason: string(tasktype.ReasonRecycledAge)})

@@ -199,7 +199,7 @@ func TestHardLimitGivesNeighboursADrainAndEndsEvenWithoutOne(t *testing.T) {
 		neighbor time.Duration
 	}{
 		{"a drain of a minute", time.Minute, time.Minute},
-		{"a drain for ever", -1, stuckTimeout},
+		{"a drain without end", -1, stuckTimeout},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newScript(t, Limits{Workers: 2, DrainTimeout: c.drain})

@@ -15,7 +15,7 @@ type slot struct {
 	retiring []*process
 
 	why tasktype.Reason // for the next spawn
-	due time.Time       // of the next spawn, or the earliest time of a planned one; zero: none is due
+	due time.Time       // when the next spawn is due; a planned one may be later; zero: none
 
 	request tasktype.Reason // a replacement while serving goes on
 	asked   uint64

@@ -171,7 +171,7 @@ func (w *world) take(a Action) {
 	}
 }
 
-// killed: whoever drains has DrainTimeout for it, unless the pool ends or two more generations of
+// killed: a process that drains has DrainTimeout for it, unless the pool ends or two more generations of
 // its index want to drain too.
 func (w *world) killed(p *imagined) {
 	p.killed = true
@@ -203,7 +203,7 @@ func (w *world) spawn(a Spawn) {
 	}
 }
 
-// order: one listener has one acceptor, and nobody retires before its successor is ready.
+// order: one listener has one acceptor, and no process retires before its successor is ready.
 func (w *world) order(a Send) {
 	p := w.find(a.Key)
 	if p == nil || !p.up {
@@ -289,7 +289,7 @@ func (w *world) check() {
 	}
 }
 
-// end shuts the pool down and lets everything happen that then can. Impatient: somebody cuts it.
+// end shuts the pool down and lets everything happen that then can. Impatient: it is cut.
 func (w *world) end() {
 	w.step(ShutdownWanted{})
 	impatient := w.limits.DrainTimeout < 0 || w.rand.IntN(2) == 0

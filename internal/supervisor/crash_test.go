@@ -40,15 +40,15 @@ func TestCrashedWorkerIsReplacedAtOnce(t *testing.T) {
 // were running.
 func TestDeathOfOneWorkerIsReportedAndHarmsNoOther_Row32(t *testing.T) {
 	p := startPool(t)
-	victim, other := p.pid(0), p.pid(1)
+	target, other := p.pid(0), p.pid(1)
 	p.ask(0, "task main.Sleep")
-	require.NoError(t, syscall.Kill(victim, syscall.SIGKILL))
-	e := p.waitExit(victim)
+	require.NoError(t, syscall.Kill(target, syscall.SIGKILL))
+	e := p.waitExit(target)
 	assert.Equal(t, tasktype.ReasonKilled, e.Reason)
 	assert.Equal(t, 9, e.Signal)
 	require.Len(t, e.Tasks, 1)
 	assert.Equal(t, "main.Sleep", e.Tasks[0].Name)
-	assert.EqualValues(t, victim, e.Tasks[0].ID)
+	assert.EqualValues(t, target, e.Tasks[0].ID)
 	assert.Equal(t, other, p.pid(1))
 	p.waitReady(0, e.Generation)
 	s := p.Table().Status()[0]
@@ -148,7 +148,7 @@ func TestGrandchildHoldsUpNothing(t *testing.T) {
 	began := time.Now()
 	p.ask(0, "exit 1")
 	p.waitExit(pid)
-	assert.Less(t, time.Since(began), patience)
+	assert.Less(t, time.Since(began), waitLimit)
 }
 
 func TestGrandchildInTheGroupIsKilled(t *testing.T) {

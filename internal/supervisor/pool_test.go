@@ -21,8 +21,8 @@ import (
 	"github.com/taskd-go/task/tasktype"
 )
 
-// patience is how long a test waits for what has no limit of its own.
-const patience = time.Minute
+// waitLimit is how long a test waits for what has no limit of its own.
+const waitLimit = time.Minute
 
 // A testPool is a pool of fake workers whose events are kept.
 type testPool struct {
@@ -49,7 +49,7 @@ func testConfig(t *testing.T) Config {
 		ServerName:   "T",
 		TempDir:      t.TempDir(),
 		MaxReplacing: 1,
-		StartTimeout: patience,
+		StartTimeout: waitLimit,
 		Tasks:        []string{"a", "b"},
 		Stdout:       null,
 		Stderr:       null,
@@ -100,7 +100,7 @@ func tryPool(t *testing.T, e env, change ...func(*Config)) (*testPool, error) {
 	}
 	p.Supervisor = s
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 		defer cancel()
 		_ = s.Shutdown(ctx)
 	})
@@ -139,7 +139,7 @@ func children() []string {
 // eventually polls: for what no channel tells.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for limit := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
+	for limit := time.Now().Add(waitLimit); !ok(); time.Sleep(2 * time.Millisecond) {
 		require.False(t, time.Now().After(limit), "never: "+what)
 	}
 }
@@ -147,7 +147,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 // waitEvent returns the first event that fits, of those that were and those to come.
 func (p *testPool) waitEvent(what string, fits func(tasktype.Event) bool) tasktype.Event {
 	p.t.Helper()
-	limit := time.After(patience)
+	limit := time.After(waitLimit)
 	for {
 		p.mu.Lock()
 		i := slices.IndexFunc(p.events, fits)
@@ -200,10 +200,10 @@ func (p *testPool) count(fits func(tasktype.Event) bool) int {
 // ask sends one command to a worker and returns its answer; empty when it died of it.
 func (p *testPool) ask(index int, command string) string {
 	p.t.Helper()
-	c, err := net.DialTimeout("unix", SocketPath(p.cfg.TempDir, p.cfg.ServerName, index), patience)
+	c, err := net.DialTimeout("unix", SocketPath(p.cfg.TempDir, p.cfg.ServerName, index), waitLimit)
 	require.NoError(p.t, err)
 	defer c.Close()
-	require.NoError(p.t, c.SetDeadline(time.Now().Add(patience)))
+	require.NoError(p.t, c.SetDeadline(time.Now().Add(waitLimit)))
 	_, _ = fmt.Fprintln(c, command)
 	answer, _ := bufio.NewReader(c).ReadString('\n')
 	return strings.TrimSpace(answer)
@@ -217,7 +217,7 @@ func (p *testPool) pid(index int) int {
 }
 
 func (p *testPool) shutdown() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 	defer cancel()
 	return p.Shutdown(ctx)
 }

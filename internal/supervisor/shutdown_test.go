@@ -29,7 +29,7 @@ func TestShutdownDoesNotWaitForTheBackoff_Row37(t *testing.T) {
 	p.waitEvent("a long backoff", func(e tasktype.Event) bool { return e.Kind == tasktype.EventDegraded })
 	began := time.Now()
 	require.NoError(t, p.shutdown())
-	assert.Less(t, time.Since(began), patience/6)
+	assert.Less(t, time.Since(began), waitLimit/6)
 }
 
 func TestShutdownWaitsForTasks(t *testing.T) {
@@ -65,7 +65,7 @@ func TestEndOfShutdownsContextStopsTasksAndListsThem(t *testing.T) {
 	cancel()
 	began := time.Now()
 	err := p.Shutdown(ctx)
-	assert.Less(t, time.Since(began), patience)
+	assert.Less(t, time.Since(began), waitLimit)
 	require.ErrorIs(t, err, context.Canceled)
 	var lost *lifecycle.LostError
 	require.ErrorAs(t, err, &lost)
@@ -134,7 +134,7 @@ func TestOnEventMayShutDown(t *testing.T) {
 	select {
 	case err := <-ended:
 		require.NoError(t, err)
-	case <-time.After(patience):
+	case <-time.After(waitLimit):
 		t.Fatal("Shutdown from OnEvent does not return")
 	}
 }
@@ -225,7 +225,7 @@ func TestAttachmentCanBeClosed(t *testing.T) {
 	require.NoError(t, a.Close())
 }
 
-// Connections to the pool's socket that say nothing or garbage harm nobody.
+// Connections to the pool's socket that say nothing or garbage do no harm.
 func TestSilentAndGarbageClientsHarmNothing_Row78(t *testing.T) {
 	p := startPool(t)
 	for i := range 200 {

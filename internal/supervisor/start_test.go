@@ -31,7 +31,7 @@ func host() int {
 		ServerName:   "T",
 		TempDir:      os.Getenv(envHost),
 		MaxReplacing: 1,
-		StartTimeout: patience,
+		StartTimeout: waitLimit,
 	}
 	_, err := start(context.Background(), cfg, testEnv())
 	if err != nil {
