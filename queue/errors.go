@@ -19,13 +19,13 @@ var (
 	// ErrNotFound says that there is no such job or dead letter.
 	ErrNotFound = backend.ErrNotFound
 	// ErrRestart is what Worker.Work returns after Queue.Restart.
-	ErrRestart = errors.New("queue: restart was asked for")
+	ErrRestart = errors.New("queue: restart requested")
 	// ErrCancelled is the cause of the context of a handler whose job was cancelled. In events that
 	// job is discarded.
 	ErrCancelled = job.ErrCancelled
 	// ErrInterrupted is the cause of the context of a handler that the end of its worker
 	// interrupts.
-	ErrInterrupted = errors.New("queue: worker is going")
+	ErrInterrupted = errors.New("queue: the worker is stopping")
 )
 
 // An AbandonedError names the jobs whose handlers did not return in time. They still run; the jobs

@@ -1,6 +1,7 @@
 // Package queuetest tests what package queue promises, over any store. The tests of a store call
-// [Run]. Tests that need an ability which the store lacks are skipped; that the store refuses it is
-// tested.
+// [Run]. The group "capabilities" runs over every store: it checks that the store refuses what it
+// cannot do. The other groups need a store with all of backend.Capabilities that is a
+// backend.Admin and a backend.Control, and are skipped over others.
 package queuetest
 
 import (
@@ -47,6 +48,9 @@ func Run(t *testing.T, h Harness) {
 		{"dead letters", deaths}, {"control", controls}, {"vectors", vectors}, {"many", many}, {"capabilities", capabilities},
 	} {
 		t.Run(group.name, func(t *testing.T) {
+			if what := lacks(h.Open(t, Opening{})); what != "" && group.name != "capabilities" {
+				t.Skip("this store has no " + what)
+			}
 			for _, b := range group.tests {
 				t.Run(b.name, func(t *testing.T) { b.test(fixture.New(t, own)) })
 			}
@@ -58,4 +62,19 @@ func Run(t *testing.T, h Harness) {
 type behaviour struct {
 	name string
 	test func(s *fixture.Fixture)
+}
+
+// lacks names something that most tests need and b does not have; "" if it has all.
+func lacks(b backend.Backend) string {
+	_, isAdmin := b.(backend.Admin)
+	_, isControl := b.(backend.Control)
+	switch can := b.Can(); {
+	case !isAdmin:
+		return "admin interface"
+	case !isControl:
+		return "orders for workers"
+	case !can.Delay, !can.Priority, !can.Unique:
+		return "delay, priority or unique keys"
+	}
+	return ""
 }
