@@ -11,17 +11,17 @@ import (
 	"github.com/taskd-go/task/cmd/taskd/internal/settings"
 )
 
-const rootHelp = `taskd runs tasks in a pool of worker processes that heals itself.
+const rootHelp = `taskd runs tasks in a pool of worker processes, and replaces workers that fail.
 
-A pool is one "taskd serve" and its workers. The other commands find it by its name and folder.
-Give both sides the same:
+A pool is one "taskd serve" and its workers. The commands call, async and status find it by its
+name and its folder. Give them the same --name and --dir:
 
   taskd serve --name app --dir /run/app &
   taskd call echo '{"hello": "world"}' --name app --dir /run/app
 
-Flags that set up or find a pool, --allow-exec, and the queue's --dsn and tables can also stand in
-the environment: --name is TASKD_NAME, --drain-timeout is TASKD_DRAIN_TIMEOUT, and so on. Or they
-stand in a TOML file under their names:
+The flags that set up or find a pool, --allow-exec, and the flags of the queue's database and
+tables can also be set by environment variables: --name by TASKD_NAME, --max-running by
+TASKD_MAX_RUNNING, and so on. Or a TOML file sets them, under their names:
 
   name = "app"
   workers = 8
@@ -29,19 +29,20 @@ stand in a TOML file under their names:
   allow-exec = ["git", "/usr/local/bin/*"]
   dsn = "postgres://user:password@host/database"
 
-The file is --config or TASKD_CONFIG; otherwise $XDG_CONFIG_HOME/taskd/config.toml
-(~/.config/taskd/config.toml), or if that is missing /etc/taskd.toml. A flag overrides its
-environment variable, the variable overrides the file, and the file overrides the default.
+The file is the one that --config or TASKD_CONFIG names; otherwise
+$XDG_CONFIG_HOME/taskd/config.toml (~/.config/taskd/config.toml), or if that is missing
+/etc/taskd.toml. A flag overrides its environment variable, the variable overrides the file, and
+the file overrides the default.
 
 Exit codes:
   0    done; serve: drained
-  1    failed, standard error says why; call: the task ran and failed
+  1    failed, and standard error has the reason; call: the task ran and failed
   2    wrong flags, arguments, environment or config file; nothing was started
-  3    call, async: the task did not run, it is safe to repeat
+  3    call, async: the task did not run, and repeating it is safe; status: no pool answers
   4    call, async: the task may have run
   5    serve, queue work: ended before the drain was complete; lost tasks and jobs are listed
-  6    queue work: restart requested
-  130  interrupted before the end`
+  6    queue work: "taskd queue restart" was given
+  130  a queue command other than work: interrupted`
 
 // A command is the command line.
 type command struct {
@@ -58,7 +59,7 @@ func newCommand() *command {
 		Short: "Run tasks in a pool of worker processes",
 		Long:  rootHelp,
 		Example: `  taskd serve --workers 8         run a pool until SIGTERM
-  taskd status --watch            look at it`,
+  taskd status --watch            show its workers until Ctrl-C`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {

@@ -18,12 +18,13 @@ type Jobs struct{ allowed patterns }
 func (*Jobs) Help() string {
 	return `  exec  {"argv": [COMMAND, ...], "stdin": "", "dir": "", "env": {}}
         Exit code 0 is success; anything else is retried. Work runs only commands that match an
-        --allow-exec pattern: one with a slash the absolute path, one without a slash a bare name.
-        The command's output goes to standard error. Its process group is killed when the worker
-        ends for any reason, at its time limit, and before its lease can lapse.
+        --allow-exec pattern. A pattern with a slash is for the command's absolute path, one
+        without a slash for a bare name. The command's output goes to standard error. Its process
+        group is killed when the worker ends for any reason, at the job's time limit, and before
+        the job's lease expires.
   http  {"url": URL, "body": any JSON, "headers": {}, "timeout": "30s"}
-        A POST. 2xx is success, 4xx is final, anything else is retried. The header
-        Idempotency-Key is the same for each attempt.`
+        Sends a POST. A status of 2xx is success, 4xx is a final failure, anything else is
+        retried. The header Idempotency-Key is the same for each attempt.`
 }
 
 // AddFlags adds the flag that limits the commands of exec.

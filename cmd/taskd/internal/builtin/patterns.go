@@ -20,7 +20,7 @@ type patterns []string
 
 func (p *patterns) addFlag(flags *pflag.FlagSet) {
 	settings.Add(flags, p, "", "allow-exec",
-		"commands that exec may run, with commas; may be repeated (default: none)")
+		"commands that exec may run, separated by commas; may be repeated (default: none)")
 }
 
 // Set implements pflag.Value: it adds patterns that are separated by commas.

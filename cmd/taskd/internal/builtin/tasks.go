@@ -35,15 +35,16 @@ func (*Tasks) Help() string {
   exec    {"argv": [COMMAND, ...],         → code, signal, stdout, stderr, truncated
            "stdin": "", "dir": "", "env": {}}
 
-A relative path starts at the folder in which serve was started. exec runs only commands that
-match an --allow-exec pattern. Patterns match as a shell matches file names: one with a slash the
-command's absolute path, one without a slash a bare name. exec returns the first 256 KiB of each
-output stream. When the task's context ends, the command's process group is killed.`
+Relative paths are relative to the folder in which serve was started. exec runs only commands that
+match an --allow-exec pattern, in a shell's syntax for file names. A pattern with a slash is for
+the command's absolute path. A pattern without a slash is for a command that is given by its bare
+name. exec returns the first 256 KiB of each output stream. It kills the command's process group
+when the command or the task's context ends.`
 }
 
 // AddFlags adds the flags that choose the tasks and the commands of exec.
 func (t *Tasks) AddFlags(flags *pflag.FlagSet) {
-	settings.Add(flags, &t.names, "Tasks", "tasks", "built-in tasks that the pool has, with commas")
+	settings.Add(flags, &t.names, "Tasks", "tasks", "built-in tasks that the pool runs, separated by commas")
 	t.allowed.addFlag(flags)
 }
 

@@ -17,11 +17,11 @@ import (
 	"github.com/taskd-go/task/cmd/taskd/internal/settings"
 )
 
-const callHelp = `The task's arguments are one JSON value. Without JSON the task gets no arguments; - reads them
-from standard input. Whole numbers keep 64 bits.
+const callHelp = `JSON is one value, the task's arguments; - reads it from standard input. Without JSON the task
+gets no arguments. Whole numbers of 64 bits stay exact.
 
-The exit code of a failed call says what is known: 1 the task ran and failed, 3 it did not run
-and the call can be repeated, 4 it may have run.`
+Exit code 1 means that the task ran and failed, 3 that it did not run and repeating the call is
+safe, 4 that it may have run.`
 
 // A delivery is a call or an asynchronous call, as the flags describe it.
 type delivery struct {
@@ -40,13 +40,15 @@ func (d *delivery) addFlags(cmd *cobra.Command, timeout time.Duration, tasks []s
 	duration := func(p *time.Duration, rule settings.Rule, name, usage string) {
 		flags.Var(settings.Duration{P: p, Rule: rule}, name, usage)
 	}
-	duration(&d.timeout, settings.Unlimited, "timeout", "budget of the whole call; 0 or less: none")
-	duration(&d.wait, settings.NotNegative, "wait", "how long to wait for a free slot; 0: a full pool answers at once")
+	duration(&d.timeout, settings.Unlimited, "timeout", "time limit of the whole call; 0 or less: none")
+	duration(&d.wait, settings.NotNegative, "wait",
+		"how long to wait for a free slot; 0: fail at once if the pool is full")
 	duration(&d.soft, settings.NotNegative, "soft-time-limit",
-		"end the task's context after this; 0: as the pool says")
-	duration(&d.hard, settings.NotNegative, "time-limit", "kill the task's worker after this; 0: as the pool says")
-	flags.StringToStringVar(&d.meta, "meta", nil, "meta data that goes with the task, `key=value`")
-	flags.BoolVar(&d.cancel, "cancel", false, "end the task's context when this command ends")
+		"end the task's context after this; 0: the pool's limit")
+	duration(&d.hard, settings.NotNegative, "time-limit",
+		"end the call and replace the task's worker after this; 0: the pool's limit")
+	flags.StringToStringVar(&d.meta, "meta", nil, "metadata for the task, `key=value`; may be repeated")
+	flags.BoolVar(&d.cancel, "cancel", false, "end the task's context when --timeout passes or this command ends")
 	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -112,9 +114,9 @@ func Async(tasks []string) *cobra.Command {
 	var d delivery
 	cmd := &cobra.Command{
 		Use:   "async TASK [JSON]",
-		Short: "Have a task accepted and print its id",
-		Long: `Async sends a task to a running pool and prints its id as soon as a worker has accepted it. An
-accepted task may still run: "taskd status" and the pool's log show how it ends.
+		Short: "Start a task and print its id",
+		Long: `Async starts a task in a running pool, and prints the task's id when a worker has accepted it. It
+does not wait for the task: "taskd status" counts how it ends, and the pool's log has its error.
 
 ` + callHelp,
 		Example: `  taskd async sleep '{"for": "10s"}'`,

@@ -36,31 +36,31 @@ func addPoolFlags(flags *pflag.FlagSet, cfg *task.Config) {
 	count(&cfg.WorkerNum, 1, 512, "WorkerNum", "workers", "worker processes, 1 to 512")
 	count(&cfg.MaxRunningNum, 1, math.MaxInt32, "MaxRunningNum", "max-running", "tasks at once in one worker")
 	settings.Add(flags, settings.Size[int]{P: &cfg.MaxPackageSize, Min: 512}, "MaxPackageSize", "max-package-size",
-		"bytes of a whole frame, at least 512")
+		"size limit of a request or response, at least 512")
 	duration(&cfg.PushTimeout, settings.NotZero, "PushTimeout", "push-timeout",
-		"default budget of an asynchronous call; negative: none")
+		"default time limit of an asynchronous call; negative: none")
 	duration(&cfg.SoftTimeLimit, settings.NotNegative, "SoftTimeLimit", "soft-time-limit",
 		"end a task's context after this; 0: never")
 	duration(&cfg.TimeLimit, settings.NotNegative, "TimeLimit", "time-limit",
-		"replace and kill a task's worker after this; 0: never")
+		"end a task's call and replace its worker after this; 0: never")
 	count(&cfg.MaxTasksPerWorker, 0, math.MaxInt, "MaxTasksPerWorker", "max-tasks",
-		"replace a worker after so many tasks; 0: never")
+		"replace a worker after this many tasks; 0: never")
 	duration(&cfg.MaxWorkerAge, settings.NotNegative, "MaxWorkerAge", "max-age",
-		"replace a worker of this age; 0: never")
+		"replace a worker at this age; 0: never")
 	settings.Add(flags, settings.Size[int64]{P: &cfg.MaxWorkerMemory}, "MaxWorkerMemory", "max-memory",
-		"replace a worker of this resident size; 0: never")
-	count(&cfg.MaxReplacing, 1, 512, "MaxReplacing", "max-replacing", "workers in replacement at once")
-	duration(&cfg.StartTimeout, settings.Positive, "StartTimeout", "start-timeout", "limit of a worker's start")
+		"replace a worker at this resident size; 0: never")
+	count(&cfg.MaxReplacing, 1, 512, "MaxReplacing", "max-replacing", "workers that may be replaced at once")
+	duration(&cfg.StartTimeout, settings.Positive, "StartTimeout", "start-timeout", "time limit of a worker's start")
 	duration(&cfg.DrainTimeout, settings.NotZero, "DrainTimeout", "drain-timeout",
 		"how long a drain waits for running tasks; negative: without a limit")
 	duration(&cfg.FrameTimeout, settings.Positive, "FrameTimeout", "frame-timeout",
-		"limit of a frame's arrival once it has begun")
+		"time limit of a request from its first byte to its last")
 	duration(&cfg.DrainGrace, settings.Positive, "DrainGrace", "drain-grace",
-		"how long a drain waits for peers to stop sending")
+		"how long a drain waits for clients to stop sending")
 	settings.Add(flags, (*settings.Names)(&cfg.Env), "Env", "env",
-		"names of the variables that the workers get, with commas (default: all)")
+		"environment variables that the workers get, separated by commas (default: all)")
 	settings.Add(flags, &logFormat{logger: &cfg.Logger}, "Logger", "log",
-		"output of the workers and log: raw, text or json")
+		"format of the log and of the workers' output: raw, text or json")
 }
 
 // A logFormat is a flag's value that chooses a logger.

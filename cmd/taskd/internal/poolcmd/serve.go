@@ -34,9 +34,9 @@ func Serve(r *settings.Reader, tasks Tasks) *cobra.Command {
 
 ` + tasks.Help() + `
 
-The first SIGTERM or SIGINT drains the pool: running tasks finish, within --drain-timeout,
-and the exit code is 0. The second signal ends the pool at once: it kills and lists what still
-runs, and the exit code is 5. The same happens at the end of --drain-timeout.`,
+At the first SIGTERM or SIGINT the pool drains: it accepts no more tasks, running ones have
+--drain-timeout to finish, and the exit code is 0. At the second signal, or at the end of
+--drain-timeout, serve kills and lists the tasks that still run, and the exit code is 5.`,
 		Example: `  taskd serve
   taskd serve --name app --dir /run/app --workers 8 --drain-timeout 1m
   taskd serve --allow-exec git --allow-exec '/usr/bin/*'

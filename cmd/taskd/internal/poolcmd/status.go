@@ -21,10 +21,10 @@ func Status() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show a pool's workers",
-		Long: `Status prints a row for each worker of a running pool. During a replacement an index has two
-rows. --json prints one JSON array, --watch repeats until Ctrl-C.
+		Long: `Status prints a row for each worker of a running pool. While a worker is replaced, its number has
+two rows. --json prints one JSON array. --watch repeats until Ctrl-C.
 
-Whenever the pool is still, accepted = success + fail + lost + running.`,
+While no task begins or ends, accepted = success + fail + lost + running.`,
 		Example: `  taskd status
   taskd status --watch --every 500ms
   taskd status --json | jq '.[].running'`,

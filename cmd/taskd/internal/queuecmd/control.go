@@ -18,8 +18,8 @@ func (c *commands) clear() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clear",
 		Short: "Remove the jobs that no worker has",
-		Long: `Clear removes the ready and delayed jobs of a queue, or of all. Running jobs go on, and dead letters
-stay. On a terminal it asks first; elsewhere it needs --yes.`,
+		Long: `Clear removes the ready and delayed jobs of one queue or of all. Running jobs go on, and dead
+letters stay. On a terminal clear asks first; elsewhere it needs --yes.`,
 		Example: `  taskd queue clear --queue mail --yes`,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -66,8 +66,9 @@ func (c *commands) pause() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause",
 		Short: "Keep workers from taking jobs",
-		Long: `Pause keeps all workers from taking jobs of a queue, or of any, within a second. Running jobs go on,
-and pushes are stored. The pause lasts until "taskd queue resume", also for workers that start later.`,
+		Long: `Pause stops all workers, within a second, from taking jobs of one queue or of all. Running jobs go
+on, and push still stores jobs. The pause lasts until "taskd queue resume", also for workers that
+start later.`,
 		Example: `  taskd queue pause --queue mail`,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -89,8 +90,8 @@ func (c *commands) resume() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume",
 		Short: "End a pause",
-		Long: `Resume ends a pause. A pause of every queue and a pause of one queue are two pauses: end each as it
-began, with or without --queue. Without a pause nothing happens.`,
+		Long: `Resume ends a pause. A pause of every queue and a pause of one queue are independent: end each as
+it began, without or with --queue. Without a pause, resume does nothing.`,
 		Example: `  taskd queue resume --queue mail`,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -114,10 +115,9 @@ began, with or without --queue. Without a pause nothing happens.`,
 func (c *commands) restart() *cobra.Command {
 	return &cobra.Command{
 		Use:   "restart",
-		Short: "Let all workers of the database finish and exit",
-		Long: fmt.Sprintf(`Restart asks every worker of the database that runs now to take no more jobs, to finish
-what it has, and to exit with code %d. A service manager that starts it again then starts the new
-program.`, cli.ExitRestart),
+		Short: "Ask all workers to finish their jobs and exit",
+		Long: fmt.Sprintf(`Restart asks all workers that now run on the database to take no more jobs, to finish
+those that they have, and to exit with code %d. A service manager then starts the new program.`, cli.ExitRestart),
 		Example: `  taskd queue restart`,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -135,9 +135,9 @@ program.`, cli.ExitRestart),
 func (c *commands) cancel() *cobra.Command {
 	return &cobra.Command{
 		Use:   "cancel ID",
-		Short: "Remove a job, also a running one",
+		Short: "Remove a job, even a running one",
 		Long: `Cancel removes a job by the id that push printed. A running job is stopped within a second or two,
-and its result is ignored. An id of no live job is exit code 1.`,
+and its result is ignored. If no live job has the id, the exit code is 1.`,
 		Example: `  taskd queue cancel 17`,
 		Args:    oneID,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -18,16 +18,16 @@ import (
 // addFilterFlags adds the flags that choose dead letters.
 func addFilterFlags(cmd *cobra.Command, f *queue.Filter) {
 	flags := cmd.Flags()
-	flags.Var((*label)(&f.Queue), "queue", "of this queue")
-	flags.StringSliceVar(&f.Types, "type", nil, "of these job types, with commas")
-	flags.StringSliceVar(&f.ErrorClasses, "error-class", nil, "of these error classes, with commas")
+	flags.Var((*label)(&f.Queue), "queue", "only of this queue")
+	flags.StringSliceVar(&f.Types, "type", nil, "only of these job types, separated by commas")
+	flags.StringSliceVar(&f.ErrorClasses, "error-class", nil, "only of these error classes, separated by commas")
 	for _, name := range []string{"type", "error-class"} {
 		list := flags.Lookup(name)
 		list.Value = storedTexts{list.Value}
 	}
 	flags.Var(moment{&f.Since}, "since", "died at this time or later: 2026-01-31T12:00:00Z, or 2h for two hours ago")
 	flags.Var(moment{&f.Until}, "until", "died before this time")
-	flags.Var(settings.Count{P: &f.Limit, Max: math.MaxInt}, "limit", "at most so many, the oldest first; 0: all")
+	flags.Var(settings.Count{P: &f.Limit, Max: math.MaxInt}, "limit", "at most this many, the oldest first; 0: all")
 }
 
 func (c *commands) failed() *cobra.Command {
@@ -42,8 +42,9 @@ func (c *commands) failed() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "failed [ID]",
 		Short: "Show the dead letters",
-		Long: `Failed shows the dead letters, the oldest first. id is the dead letter's, which retry takes; job is
-what push printed. With an ID it shows one in full. With --json it is one array, or one object.`,
+		Long: `Failed shows the dead letters, the oldest first. The column id has the id of the dead letter, which
+retry takes; the column job has the id that push printed. With an ID failed shows that dead letter
+in full. --json prints one array, or with an ID one object.`,
 		Example: `  taskd queue failed --since 2h --type http
   taskd queue failed 3
   taskd queue failed --json | jq -r '.[].errorClass' | sort | uniq -c`,
@@ -92,6 +93,6 @@ dead letters.`,
 		},
 	}
 	addQueueFlag(cmd, &name)
-	cmd.Flags().Var(settings.Duration{P: &age, Rule: settings.NotNegative}, "older-than", "since its death")
+	cmd.Flags().Var(settings.Duration{P: &age, Rule: settings.NotNegative}, "older-than", "time since the job died")
 	return cmd
 }

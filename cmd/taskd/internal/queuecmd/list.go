@@ -28,8 +28,9 @@ func (c *commands) list() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Show the jobs",
-		Long: `List shows the ready, delayed and reserved jobs in the order of their ids. attempts has the attempts
-begun and those allowed. With --json it is one array, in which backoff and timeout are nanoseconds.`,
+		Long: `List shows the ready, delayed and reserved jobs in the order of their ids. The column attempts has
+the number of attempts that have begun and the number allowed. --json prints one array, in which
+backoff and timeout are nanoseconds.`,
 		Example: `  taskd queue list --queue mail --limit 20
   taskd queue list --json | jq '.[] | select(.state == "reserved")'`,
 		Args: cli.NoArgs,
@@ -40,7 +41,7 @@ begun and those allowed. With --json it is one array, in which backoff and timeo
 		},
 	}
 	addQueueFlag(cmd, &name)
-	cmd.Flags().Var(settings.Count{P: &listing.Limit, Max: math.MaxInt}, "limit", "at most so many; 0: all")
+	cmd.Flags().Var(settings.Count{P: &listing.Limit, Max: math.MaxInt}, "limit", "at most this many; 0: all")
 	cmd.Flags().BoolVar(&listing.JSON, "json", false, "print JSON")
 	return cmd
 }

@@ -35,14 +35,14 @@ func (c *commands) push() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "push TYPE [JSON]",
 		Short: "Put a job into a queue and print its id",
-		Long: `Push stores a job. Its payload is one JSON object or array. - reads it from standard input; without
-JSON it is {}. Push stores any type; the worker must know it.
+		Long: `Push stores a job. JSON is the payload, one object or array; - reads it from standard input. Without
+JSON it is {}. Push accepts any type, but a worker must know it.
 
 A failed job is retried after a growing delay, or after --backoff, until it has run --tries times.
 Then it becomes a dead letter.
 
-With --unique only one job of its type has the key at a time, from its push until it is done,
-cancelled or dead. Another push of the key fails with exit code 1 and names that job.`,
+With --unique only one job of its type has the key, from its push until it is done, cancelled or
+dead. Until then another push with the key names that job and fails with exit code 1.`,
 		Example: `  taskd queue push exec '{"argv": ["backup", "/srv"]}' --tries 3 --backoff 1m --timeout 1h
   taskd queue push http '{"url": "https://example.org/hook", "body": {"n": 1}}'
   echo '{"argv": ["make"]}' | taskd queue push exec - --delay 10m --unique build
@@ -70,17 +70,17 @@ cancelled or dead. Another push of the key fails with exit code 1 and names that
 		},
 	}
 	flags := cmd.Flags()
-	flags.Var((*label)(&p.queue), "queue", "the queue; QUEUE_NAME in the environment")
+	flags.Var((*label)(&p.queue), "queue", "queue of the job; QUEUE_NAME overrides the default")
 	flags.Var(settings.Duration{P: &p.delay, Rule: anyDelay}, "delay",
-		"run not before this has passed; less than 0 counts as 0")
+		"time before the first run; less than 0 counts as 0")
 	flags.Var((*priority)(&p.priority), "priority",
-		"low, normal, high or urgent, or 0 to 3: in its queue a higher one goes first")
-	flags.Var(settings.Count{P: &p.tries, Min: 1, Max: math.MaxInt32}, "tries", "how often it runs at most")
+		"low, normal, high or urgent, or 0 to 3; in a queue, higher ones run first")
+	flags.Var(settings.Count{P: &p.tries, Min: 1, Max: math.MaxInt32}, "tries", "how many times the job may run")
 	flags.Var(settings.Duration{P: &p.backoff, Rule: settings.NotNegative}, "backoff",
 		"wait after each failure (default: the worker's growing delay)")
 	flags.Var(settings.Duration{P: &p.timeout, Rule: settings.Positive}, "timeout",
 		"time limit of each run (default: the worker's)")
-	flags.Var((*label)(&p.unique), "unique", "no other job of this type has this key at the same time")
+	flags.Var((*label)(&p.unique), "unique", "key that no other live job of this type has")
 	flags.BoolVar(&p.json, "json", false, "print JSON")
 	return cmd
 }

@@ -15,8 +15,9 @@ import (
 	"github.com/taskd-go/task/job"
 )
 
-const help = `taskd queue keeps jobs in a database until they are done: push stores one, work runs them,
-failed shows the dead ones and retry sends those again.
+const help = `taskd queue keeps jobs in a database until they are done. push stores a job, and work runs jobs. A
+job that fails for good becomes a dead letter: failed shows the dead letters, and retry puts them
+back into their queues.
 
 The database is --dsn, or TASKD_DSN, which keeps a password out of the list of processes:
 
@@ -24,19 +25,19 @@ The database is --dsn, or TASKD_DSN, which keeps a password out of the list of p
   postgres://user:password@host/database
   mysql://user:password@host/database
 
-or dsn in the config file, which "taskd --help" describes. Otherwise it is the SQLite file
-taskd/queue.db in $XDG_DATA_HOME, or in ~/.local/share. The first use makes the tables, and the
-first use of a newer taskd updates them.
+The config file, which "taskd --help" describes, can name it as dsn. Otherwise it is the SQLite
+file taskd/queue.db in $XDG_DATA_HOME, or in ~/.local/share. The first command makes the tables,
+and the first command of a newer taskd updates them.
 
-Programs that share a database set --table-prefix. A prefix has one set of tables: give it, and
---jobs-table and --failed-table if they are not the default, to every command alike.
+If several programs share a database, give each its own --table-prefix. All commands on the same
+jobs need the same --table-prefix, --jobs-table and --failed-table.
 
-The names of settings that programs use work too: QUEUE_NAME, or default_queue in the section
-[queue] of the file, is the queue of push and work without --queue; QUEUE_DB_CONNECTION, or
-drivers.database.connection there, names an entry of the file's section [connections].
+taskd also reads the settings that programs read. QUEUE_NAME, or default_queue in the section
+[queue] of the config file, is the queue of push and work without --queue. QUEUE_DB_CONNECTION, or
+drivers.database.connection in that section, names an entry of the file's section [connections].
 
-An id is what push prints; a dead letter has its own id, which "taskd queue failed" shows.
-Commands that show, clear or pause mean every queue unless --queue names one.`
+The id of a job is what push prints. A dead letter has its own id, which "taskd queue failed"
+shows. Commands that show, clear or pause act on every queue unless --queue names one.`
 
 // Jobs are the job types that the command work runs.
 type Jobs interface {
@@ -114,8 +115,8 @@ func (c *commands) migrate() *cobra.Command {
 	return &cobra.Command{
 		Use:   "migrate",
 		Short: "Make or update the tables",
-		Long: `Migrate makes the queue's tables, or updates them. Every other command does so too. Migrate is for
-a user of the database who may change tables, if the users of the other commands may not.`,
+		Long: `Migrate makes or updates the queue's tables. Every other command does that too. If the database
+user of the other commands may not change tables, run migrate as a user who may.`,
 		Example: `  taskd queue migrate --dsn postgres://admin@db/app`,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

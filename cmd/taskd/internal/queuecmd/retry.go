@@ -28,15 +28,16 @@ func (c *commands) retry() *cobra.Command {
 	var r replay
 	cmd := &cobra.Command{
 		Use:   "retry ID... | --all",
-		Short: "Send dead letters again",
-		Long: `Retry puts dead letters back into their queues, due at once, with all their attempts and with the ids
-that their jobs had. An ID is a dead letter's, as "taskd queue failed" shows it; an unknown one is
-exit code 1.
+		Short: "Put dead letters back into their queues",
+		Long: `Retry puts dead letters back into their queues. Their jobs keep their ids, are due at once and have
+all attempts again. An ID is that of a dead letter, as "taskd queue failed" shows it. An unknown ID
+causes exit code 1.
 
---all takes all that the filters choose. When more than half of several letters have one error
-class, the cause may still be there: then retry asks first, or needs --yes. A letter stays dead, and
-is named with exit code 1, if a live job has its unique key, or if the database refuses it, for
-example because it has grown too large. Retry can be interrupted and run again.`,
+With --all retry takes all dead letters that the filters select. If more than half of several have
+the same error class, its cause may still be there: then retry asks first, or needs --yes. A letter
+stays dead if a live job has its unique key, or if the database refuses the job, for example
+because it is too large. Retry then names the letter, and the exit code is 1. Retry can be
+interrupted and run again.`,
 		Example: `  taskd queue retry 3 4
   taskd queue retry --all --type http --since 2h --dry-run
   taskd queue retry --all --error-class '*builtin.ExitError' --limit 1000 --rate 50 --yes`,
@@ -53,9 +54,9 @@ example because it has grown too large. Retry can be interrupted and run again.`
 		},
 	}
 	addFilterFlags(cmd, &r.filter)
-	cmd.Flags().BoolVar(&r.all, "all", false, "all that the filters choose")
-	cmd.Flags().Float64Var(&r.filter.Rate, "rate", 0, "at most so many a second; 0: without a limit")
-	cmd.Flags().BoolVar(&r.dryRun, "dry-run", false, "only say how many there are")
+	cmd.Flags().BoolVar(&r.all, "all", false, "all dead letters that the filters select")
+	cmd.Flags().Float64Var(&r.filter.Rate, "rate", 0, "at most this many a second; 0: no limit")
+	cmd.Flags().BoolVar(&r.dryRun, "dry-run", false, "count the letters, and send none")
 	cmd.Flags().BoolVar(&r.yes, "yes", false, "do not ask")
 	return cmd
 }

@@ -19,12 +19,12 @@ func (c *commands) size() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "size",
 		Short: "Count the jobs",
-		Long: fmt.Sprintf(`Size counts the jobs of a queue, or of all: ready ones are due, delayed ones are not yet
-due, reserved ones belong to a worker or were left by one that is gone. size is their sum, without dead
-letters.
+		Long: fmt.Sprintf(`Size counts the jobs of one queue or of all. Ready jobs are due, delayed jobs are
+not due yet, and reserved jobs are with a worker, or were when it ended. size is the sum, without
+dead letters.
 
-It counts each state up to %d, so that a deep queue costs no more than a short one. A number with
-a + is at least that; --json has atLeast then.`, queue.MaxCount),
+Each state is counted up to %d only, so that a long queue takes no longer than a short one. A +
+after a number means "or more"; --json then has "atLeast": true.`, queue.MaxCount),
 		Example: `  taskd queue size
   taskd queue size --queue mail --json | jq .ready`,
 		Args: cli.NoArgs,

@@ -33,22 +33,23 @@ type work struct {
 }
 
 func workHelp(jobs string) string {
-	return fmt.Sprintf(`Work takes jobs and runs them, each at least once: a job runs again after a crash. It runs
-these types:
+	return fmt.Sprintf(`Work takes jobs and runs them, each at least once: after a crash a job runs again. It
+knows these types:
 
 %s
 
 A job of another type becomes a dead letter.
 
---queue a,b takes from b only when a has no due job; a:3,b:1 looks at a first three times of four.
---pool runs the jobs in worker processes, one in each at a time, instead of in this one.
+With --queue a,b work takes from b only when a has no due job. With a:3,b:1 it looks at a first
+three times out of four. --pool runs the jobs in worker processes, one job at a time in each.
 
-At the first SIGTERM or SIGINT work takes no more jobs, and running ones may finish within
---drain-timeout. Then, or at the second signal, it stops them and gives them back; the attempt does
+At the first SIGTERM or SIGINT work takes no more jobs, and running ones have --drain-timeout to
+finish. After that, or at the second signal, it stops them and gives them back; the attempt does
 not count.
 
-Exit codes: 0 drained, or --max reached, or with --once nothing left; %d some jobs did not stop in
-time: they are listed, and their leases lapse; %d "taskd queue restart" was given.`,
+Exit code 0 means that work drained, reached --max, or with --once found no more jobs; %d that some
+jobs did not stop in time: work lists them, and they run again when their leases expire; %d that
+"taskd queue restart" was given.`,
 		jobs, cli.ExitLost, cli.ExitRestart)
 }
 
@@ -68,14 +69,14 @@ func (c *commands) work() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return w.run(cmd) },
 	}
 	flags := cmd.Flags()
-	flags.Var((*queueList)(&w.queues), "queue", "queues, with commas, strict a,b or weighted a:3,b:1")
+	flags.Var((*queueList)(&w.queues), "queue", "queues, in strict order a,b or weighted a:3,b:1")
 	flags.BoolVar(&w.once, "once", false, "end when no job is due; delayed jobs stay")
-	flags.Var(settings.Count{P: &w.max, Max: math.MaxInt}, "max", "end after so many jobs; 0: never")
+	flags.Var(settings.Count{P: &w.max, Max: math.MaxInt}, "max", "end after this many jobs; 0: never")
 	flags.Var(settings.Count{P: &w.concurrency, Min: 1, Max: 512}, "concurrency", "jobs at once")
 	flags.Var(settings.Duration{P: &w.lease, Rule: atLeast100ms}, "lease",
 		"how long a job stays reserved if its worker dies; renewed while it runs")
 	flags.Var(settings.Duration{P: &w.timeout, Rule: settings.NotNegative}, "timeout",
-		"time limit of a job without its own; 0: none")
+		"time limit of a job that has none; 0: no limit")
 	flags.Var(settings.Duration{P: &w.drain, Rule: settings.Positive}, "drain-timeout",
 		"how long a drain waits for running jobs")
 	flags.BoolVar(&w.pool, "pool", false, "run the jobs in worker processes")
