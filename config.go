@@ -15,6 +15,7 @@ import (
 	"github.com/taskd-go/task/internal/supervisor"
 	"github.com/taskd-go/task/protocol"
 	"github.com/taskd-go/task/sharedstate"
+	"github.com/taskd-go/task/worker"
 )
 
 // Limits of a Config.
@@ -117,8 +118,8 @@ func DefaultConfig() Config {
 		MaxReplacing:   1,
 		StartTimeout:   10 * time.Second,
 		DrainTimeout:   30 * time.Second,
-		FrameTimeout:   time.Second,
-		DrainGrace:     time.Second,
+		FrameTimeout:   worker.DefaultFrameTimeout,
+		DrainGrace:     worker.DefaultDrainGrace,
 	}
 }
 

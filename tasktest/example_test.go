@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/taskd-go/task"
 	"github.com/taskd-go/task/tasktest"
@@ -15,12 +16,12 @@ type Charge struct{ Cents int }
 
 func (c Charge) Run(context.Context, task.Info) (any, error) { return c.Cents, nil }
 
-// Bill charges once more only if the first charge has certainly not been made.
+// Bill charges again only if the first charge has certainly not been made.
 func Bill(ctx context.Context, pool task.Caller, cents int) error {
-	_, err := pool.Sync(ctx, Charge{cents})
+	_, err := pool.Sync(ctx, Charge{cents}, task.WithWait(time.Second))
 	var e *task.Error
 	if errors.As(err, &e) && e.Delivery == task.NotRun {
-		_, err = pool.Sync(ctx, Charge{cents})
+		_, err = pool.Sync(ctx, Charge{cents}, task.WithWait(time.Second))
 	}
 	return err
 }

@@ -11,18 +11,10 @@ import (
 
 	"github.com/taskd-go/task"
 	"github.com/taskd-go/task/internal/lifecycle"
+	"github.com/taskd-go/task/internal/supervisor"
 	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/sharedstate"
 	"github.com/taskd-go/task/worker"
-)
-
-const (
-	firstDelay   = 100 * time.Millisecond // before the second try of a start
-	maxDelay     = 30 * time.Second
-	degradedAt   = 5                      // failed starts in a row
-	stuckTimeout = 30 * time.Second       // bounds the drain of a worker with a stuck task if DrainTimeout is negative
-	refuseWithin = 100 * time.Millisecond // bounds the refusal of the calls in the backlog of a slot without a worker
-	cutGrace     = 100 * time.Millisecond // between the end of the tasks' contexts and that of their connections
 )
 
 // A slot is one worker index. Its goroutine replaces the worker when it dies or must go.
@@ -57,7 +49,7 @@ func (s *slot) run(w *life) {
 			return
 		}
 	}
-	worker.Refuse(s.listener, s.index, s.p.cfg.MaxPackageSize, refuseWithin)
+	worker.Refuse(s.listener, s.index, s.p.cfg.MaxPackageSize, supervisor.RefuseWithin)
 }
 
 // replace gives w a successor and returns the worker that serves then. A worker that is recycled
@@ -85,7 +77,7 @@ func (s *slot) replace(w *life, why task.Reason) *life {
 func (s *slot) restart(why task.Reason) *life {
 	for failed := 0; ; failed++ {
 		s.restarts++
-		s.p.table.SetRestarting(s.index, failed >= degradedAt, s.restarts)
+		s.p.table.SetRestarting(s.index, failed >= lifecycle.DegradedAt, s.restarts)
 		w, err := s.boot(why)
 		switch {
 		case err == nil:
@@ -100,7 +92,7 @@ func (s *slot) restart(why task.Reason) *life {
 
 // pause waits before the next try of a start. It returns false if the pool ends or early is closed.
 func (s *slot) pause(failed int, early <-chan struct{}) bool {
-	timer := time.NewTimer(min(firstDelay<<min(failed, 10), maxDelay))
+	timer := time.NewTimer(min(lifecycle.FirstDelay<<min(failed, 10), lifecycle.MaxDelay))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -262,7 +254,7 @@ func (s *slot) serve(w *life) {
 func (s *slot) retire(w *life, why task.Reason) {
 	within := s.p.cfg.DrainTimeout
 	if why == task.ReasonHardLimit && within < 0 {
-		within = stuckTimeout
+		within = lifecycle.StuckTimeout
 	}
 	s.p.events.worker(task.EventDraining, why, s.index, w.generation, task.Event{})
 	<-w.server.Drain(within, false)
@@ -287,7 +279,7 @@ func (s *slot) await(w *life, why task.Reason) {
 		return
 	case <-s.p.cut:
 		w.server.Cut(worker.ErrShutdown)
-		w.server.Drain(cutGrace, why == task.ReasonShutdown)
+		w.server.Drain(lifecycle.CutGrace, why == task.ReasonShutdown)
 		err = <-w.served
 	}
 	if err == nil {

@@ -17,6 +17,12 @@ import (
 	"github.com/taskd-go/task/tasktype"
 )
 
+// Defaults of a Config.
+const (
+	DefaultFrameTimeout = time.Second
+	DefaultDrainGrace   = time.Second
+)
+
 // A Config configures a Server. The functions run on the server's goroutines. They must be safe for
 // concurrent use and should not block.
 type Config struct {
@@ -26,8 +32,8 @@ type Config struct {
 	Table          *sharedstate.Table
 	Listener       *net.UnixListener // the Server does not close it
 	MaxPackageSize int               // bytes of a whole frame; 0: the default
-	FrameTimeout   time.Duration     // bounds the rest of a frame that has begun; 0: 1 s
-	DrainGrace     time.Duration     // bounds the wait for a client's half-close where CloseRead is no barrier; 0: 1 s
+	FrameTimeout   time.Duration     // bounds the rest of a frame that has begun; 0: the default
+	DrainGrace     time.Duration     // bounds the wait for a half-close where CloseRead is no barrier; 0: the default
 	SoftTimeLimit  time.Duration     // 0: no limit
 	TimeLimit      time.Duration     // 0: no limit
 	Recycle        Recycle
@@ -102,10 +108,10 @@ func New(cfg Config) *Server {
 		cfg.MaxPackageSize = protocol.DefaultPackageSize
 	}
 	if cfg.FrameTimeout <= 0 {
-		cfg.FrameTimeout = time.Second
+		cfg.FrameTimeout = DefaultFrameTimeout
 	}
 	if cfg.DrainGrace <= 0 {
-		cfg.DrainGrace = time.Second
+		cfg.DrainGrace = DefaultDrainGrace
 	}
 	s := &Server{
 		cfg:           cfg,

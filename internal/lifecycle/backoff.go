@@ -8,11 +8,13 @@ import (
 const (
 	// FirstDelay is the shortest wait before the restart after a second failure in a row.
 	FirstDelay = 100 * time.Millisecond
-	maxDelay   = 30 * time.Second
-	halfLife   = 5 * time.Second // of service; in it the failure count halves
-	degradedAt = 5               // failures
-	recoverAt  = degradedAt / 2.0
-	maxCount   = 12 // reaches maxDelay; a larger count would only slow the recovery
+	// MaxDelay is the longest wait before a restart.
+	MaxDelay = 30 * time.Second
+	halfLife = 5 * time.Second // of service; in it the failure count halves
+	// DegradedAt is the failure count from which an index is degraded.
+	DegradedAt = 5
+	recoverAt  = DegradedAt / 2.0
+	maxCount   = 12 // reaches MaxDelay; a larger count would only slow the recovery
 )
 
 // failures is the failure count of one index. It decays while the index serves, and not while the
@@ -37,7 +39,7 @@ func (f *failures) add(now time.Time, random float64) time.Duration {
 		return 0
 	}
 	d := float64(FirstDelay) * math.Exp2(f.count-2) * (0.75 + random/2)
-	return min(max(time.Duration(d), FirstDelay), maxDelay)
+	return min(max(time.Duration(d), FirstDelay), MaxDelay)
 }
 
 // serve starts the decay and returns when the count will be low enough for the index not to be

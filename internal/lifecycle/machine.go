@@ -28,7 +28,7 @@ import (
 //     of each accepts until its successor is ready. If the old worker has stopped accepting (a
 //     signal, a hard limit, suspicion, a lost socket), its successor is spawned at once.
 //  3. The restart after a failure waits as long as the index's failure count says: not at all after
-//     the first failure, at least FirstDelay after the second in a row, at most maxDelay. Planned
+//     the first failure, at least FirstDelay after the second in a row, at most MaxDelay. Planned
 //     exits do not count.
 //  4. Each spawned process is finished exactly once, with one reason. Each change of its state is
 //     one event.
@@ -72,8 +72,8 @@ const (
 
 const (
 	confirmWithin = time.Second            // for a worker to confirm that it stopped
-	cutGrace      = 100 * time.Millisecond // between the end of the tasks' contexts and SIGKILL
-	stuckTimeout  = 30 * time.Second       // bounds the drain of a worker with a stuck task if DrainTimeout is negative
+	CutGrace      = 100 * time.Millisecond // between the end of the tasks' contexts and SIGKILL
+	StuckTimeout  = 30 * time.Second       // bounds the drain of a worker with a stuck task if DrainTimeout is negative
 	rebindEvery   = time.Second            // between tries to bind a lost socket again
 )
 

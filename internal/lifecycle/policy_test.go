@@ -91,7 +91,7 @@ func TestRestartsBackOffAndRecover(t *testing.T) {
 		s.die(p)
 	}
 	assert.True(t, s.m.slots[0].degraded)
-	s.pass(maxDelay)
+	s.pass(MaxDelay)
 	s.boot(0)
 	s.pass(10 * time.Second)
 	assert.True(t, s.m.slots[0].degraded, "twelve failures weigh more than ten good seconds")
@@ -199,7 +199,7 @@ func TestHardLimitGivesNeighboursADrainAndEndsEvenWithoutOne(t *testing.T) {
 		neighbor time.Duration
 	}{
 		{"a drain of a minute", time.Minute, time.Minute},
-		{"a drain without end", -1, stuckTimeout},
+		{"a drain without end", -1, StuckTimeout},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newScript(t, Limits{Workers: 2, DrainTimeout: c.drain})
@@ -222,7 +222,7 @@ func TestHardLimitInADrainForEverEndsIt(t *testing.T) {
 	s.say(old, control.Message{Kind: control.KindStopped})
 	assert.Empty(t, s.pass(time.Hour))
 	s.say(old, control.Message{Kind: control.KindHardLimit})
-	assert.Contains(t, s.pass(stuckTimeout+confirmWithin), Action(Kill{old.Key}))
+	assert.Contains(t, s.pass(StuckTimeout+confirmWithin), Action(Kill{old.Key}))
 }
 
 func TestSuspectCountsAsAFailure(t *testing.T) {

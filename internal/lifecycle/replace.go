@@ -116,7 +116,7 @@ func (m *Machine) leave(s *slot, p *process, why tasktype.Reason) {
 	p.retire, p.state = why, stopping
 	p.within = m.DrainTimeout
 	if why == tasktype.ReasonHardLimit && p.within < 0 {
-		p.within = stuckTimeout
+		p.within = StuckTimeout
 	}
 	p.deadline = m.now.Add(confirmWithin)
 	if p.within >= 0 {
@@ -174,14 +174,14 @@ func (m *Machine) setAside(s *slot, p *process, why tasktype.Reason) {
 }
 
 // hardLimit handles a task of p that has passed its hard limit. The other tasks of p get the time
-// of a drain, at most stuckTimeout if DrainTimeout is negative; then p is killed.
+// of a drain, at most StuckTimeout if DrainTimeout is negative; then p is killed.
 func (m *Machine) hardLimit(s *slot, p *process) {
 	m.setAside(s, p, tasktype.ReasonHardLimit)
 	if p.within >= 0 {
 		return
 	}
-	p.retire, p.within = tasktype.ReasonHardLimit, stuckTimeout
-	p.drainBy = m.now.Add(stuckTimeout + confirmWithin)
+	p.retire, p.within = tasktype.ReasonHardLimit, StuckTimeout
+	p.drainBy = m.now.Add(StuckTimeout + confirmWithin)
 	if p.state == draining {
 		p.deadline = p.drainBy
 	}
@@ -262,7 +262,7 @@ func (m *Machine) fail(s *slot, why tasktype.Reason, words string) {
 		s.why, s.due = why, m.now.Add(delay)
 		m.dropRequest(s)
 	}
-	degrades := !s.degraded && s.failures.count >= degradedAt-0.5
+	degrades := !s.degraded && s.failures.count >= DegradedAt-0.5
 	s.degraded = s.degraded || degrades
 	m.do(Show{s.index, s.degraded, s.restarts})
 	if degrades {

@@ -46,12 +46,12 @@ func (m *Machine) shutdown() {
 	}
 }
 
-// cut ends the contexts of all tasks and, after cutGrace, the processes.
+// cut ends the contexts of all tasks and, after CutGrace, the processes.
 func (m *Machine) cut() {
 	if m.phase != ending || !m.cutAt.IsZero() {
 		return
 	}
-	m.cutAt = m.now.Add(cutGrace)
+	m.cutAt = m.now.Add(CutGrace)
 	for p := range m.processes() {
 		if p.killed == "" {
 			m.do(Send{p.Key, control.Message{Kind: control.KindCut}})

@@ -9,8 +9,8 @@ import (
 	"github.com/taskd-go/task/tasktype"
 )
 
-// refuseWithin bounds the refusal of the calls in a backlog.
-const refuseWithin = 100 * time.Millisecond
+// RefuseWithin bounds the refusal of the calls in a backlog.
+const RefuseWithin = 100 * time.Millisecond
 
 // run is the goroutine that owns the machine.
 func (s *Supervisor) run() {
@@ -93,7 +93,7 @@ func (s *Supervisor) carryOut(a lifecycle.Action) {
 		s.files.unlink()
 	case lifecycle.Refuse:
 		s.wait.Go(func() {
-			s.env.refuse(s.listeners[a.Index], a.Index, s.cfg.MaxPackageSize, refuseWithin)
+			s.env.refuse(s.listeners[a.Index], a.Index, s.cfg.MaxPackageSize, RefuseWithin)
 			s.post(lifecycle.Refused(a))
 		})
 	case lifecycle.DropBuild:
