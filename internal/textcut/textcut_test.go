@@ -22,6 +22,10 @@ func TestTo(t *testing.T) {
 		{"no room for the first character", "😀", 3, ""},
 		{"nothing", "abc", 0, ""},
 		{"a negative limit", "abc", -1, ""},
+		{"room for the mark alone", "abcdefghij", len(Mark), Mark},
+		{"room for the mark and more", "abcdefghijkl", len(Mark) + 2, "ab" + Mark},
+		{"the mark after a whole character", "aébcdefghijkl", len(Mark) + 2, "a" + Mark},
+		{"as long as the limit", strings.Repeat("a", 20), 20, strings.Repeat("a", 20)},
 		{"continuation bytes alone", strings.Repeat("\x80", 10), 8, "\x80\x80\x80\x80"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

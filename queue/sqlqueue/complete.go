@@ -203,6 +203,6 @@ const maxText = 60_000
 // storable returns a text that every database takes: cut, in UTF-8, without NUL. A job whose dead
 // letter cannot be stored would never end.
 func storable(text string) string {
-	text = strings.ReplaceAll(strings.ToValidUTF8(text[:min(len(text), maxText)], "\uFFFD"), "\x00", "\uFFFD")
+	text = strings.ReplaceAll(strings.ToValidUTF8(textcut.To(text, maxText), "\uFFFD"), "\x00", "\uFFFD")
 	return textcut.To(text, maxText)
 }
