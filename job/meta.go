@@ -2,10 +2,11 @@ package job
 
 import (
 	"encoding/json"
-	"github.com/taskd-go/task/internal/textcut"
 	"maps"
 	"strconv"
 	"time"
+
+	"github.com/taskd-go/task/internal/textcut"
 )
 
 // The meta keys that this package writes.
@@ -18,12 +19,12 @@ const (
 // requeued returns e after a failed attempt: no longer deferred, and with one failure more if keep
 // is positive.
 func requeued(e Envelope, keep int, failed AttemptError) Envelope {
+	if keep > 0 {
+		return WithFailure(e, failed, keep)
+	}
 	if _, deferred := e.Meta[MetaDeferredSince]; deferred {
 		e.Meta = cloned(e.Meta)
 		delete(e.Meta, MetaDeferredSince)
-	}
-	if keep > 0 {
-		e = WithFailure(e, failed, keep)
 	}
 	return e
 }
@@ -89,10 +90,11 @@ func Failures(e Envelope) []AttemptError {
 	return failures
 }
 
-// WithFailure returns a copy of e that carries failed too. Of all its failed attempts it keeps the
-// newest keep.
+// WithFailure returns a copy of e that also carries failed, and of its failed attempts the newest
+// keep. The copy has no MetaDeferredSince, because the attempt ended the deferrals in a row.
 func WithFailure(e Envelope, failed AttemptError, keep int) Envelope {
 	e.Meta = cloned(e.Meta)
+	delete(e.Meta, MetaDeferredSince)
 	setFailures(e.Meta, append(Failures(e), failed), keep)
 	return e
 }
