@@ -63,8 +63,8 @@ func NewDeadLetter(queue string, failed Envelope, reason error) DeadLetter {
 // RawDeadLetter returns the letter of a message that Decode refused with err.
 func RawDeadLetter(queue string, message []byte, err error) DeadLetter {
 	return DeadLetter{
-		Queue: orDefault(queue), Raw: message, Error: err.Error(), Reason: ReasonDecode, ErrorClass: ErrorClass(err),
-		At: time.Now().Unix(), Broken: err.Error(),
+		Queue: orDefault(queue), Raw: message, Error: err.Error(), Reason: ReasonDecode,
+		ErrorClass: string(ReasonDecode), At: time.Now().Unix(), Broken: err.Error(),
 	}
 }
 

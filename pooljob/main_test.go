@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -43,6 +45,7 @@ func testHandlers() *job.Registry {
 		handler("stops", func(ctx context.Context, _ order) job.Result { <-ctx.Done(); return job.FromError(ctx.Err()) }),
 		handler("exit", func(context.Context, order) job.Result { os.Exit(1); return job.Success() }),
 		handler("panic", func(context.Context, order) job.Result { panic("at the disco") }),
+		handler("panic at length", func(context.Context, order) job.Result { panic(strings.Repeat("é", 5<<19)) }),
 	)
 	if err != nil {
 		panic(err)
@@ -55,6 +58,7 @@ var answers = map[string]job.Result{
 	"retry":       job.Retry(errors.New("down")),
 	"retry nil":   job.Retry(nil),
 	"retry after": job.RetryAfter(errors.New("down"), 0),
+	"fail typed":  job.Fail(fmt.Errorf("order 17: %w", &fs.PathError{Op: "open", Path: "/a", Err: fs.ErrNotExist})),
 	"fail":        job.Fail(&job.DeadError{Reason: job.ReasonDecode, Err: errors.New("odd")}),
 	"discard":     job.Discard("stale"),
 	"skip":        job.Skip("held"),

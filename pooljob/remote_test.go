@@ -12,12 +12,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/taskd-go/task"
 	"github.com/taskd-go/task/internal/testsync"
+	"github.com/taskd-go/task/internal/textcut"
 	"github.com/taskd-go/task/job"
 )
 
@@ -67,6 +69,7 @@ func TestResultsCrossWhole(t *testing.T) {
 			} else {
 				assert.EqualError(t, got.Err(), want.Err().Error())
 			}
+			assert.Equal(t, job.ErrorClass(want.Err()), job.ErrorClass(got.Err()))
 			wantDelay, wantGiven := want.Delay()
 			delay, given := got.Delay()
 			assert.Equal(t, wantDelay, delay)
@@ -86,6 +89,18 @@ func TestAPanicInTheWorkerIsARetryWithItsStack(t *testing.T) {
 	var panicked *job.PanicError
 	require.ErrorAs(t, result.Err(), &panicked)
 	assert.Contains(t, string(panicked.Stack), "testHandlers")
+}
+
+func TestALongPanicInTheWorkerIsCutWithAMark_Found86(t *testing.T) {
+	t.Parallel()
+	h := handlerOf(t, startPool(t), "panic at length", 0)
+	err := h.Handle(t.Context(), newJob(t, "panic at length", order{}, 5)).Err()
+	require.Error(t, err)
+	text := err.Error()
+	assert.LessOrEqual(t, len(text), maxText)
+	assert.True(t, utf8.ValidString(text))
+	assert.True(t, strings.HasPrefix(text, "éé"))
+	assert.True(t, strings.HasSuffix(text, textcut.Mark), "a reader sees that it is not the whole text")
 }
 
 // A handler that ignores its context: its process is killed at the limit, the goroutine count is

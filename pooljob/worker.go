@@ -23,6 +23,7 @@ type answer struct {
 	Kind   job.Kind
 	HasErr bool
 	Text   string     // of the error
+	Class  string     // of the error
 	Reason job.Reason // of the error, if it has one
 	Stack  string     // of a panic
 	Given  bool
@@ -30,6 +31,14 @@ type answer struct {
 
 	CallerEnded bool // before the handler returned
 }
+
+// A remoteError stands for a handler's error in the process that called the pool.
+type remoteError struct{ text, class string }
+
+func (e *remoteError) Error() string { return e.text }
+
+// Class implements what job.ErrorClass asks for: the class of the handler's own error.
+func (e *remoteError) Class() string { return e.class }
 
 // errGivenUp is the error of a job that its caller has given up. The caller no longer waits for it.
 var errGivenUp = errors.New("the caller has given this job up")
@@ -83,7 +92,7 @@ func answerOf(result job.Result) answer {
 	if err == nil {
 		return a
 	}
-	a.HasErr, a.Text = true, cut(err.Error())
+	a.HasErr, a.Text, a.Class = true, cut(err.Error()), cut(job.ErrorClass(err))
 	var coded *job.DeadError
 	if errors.As(err, &coded) {
 		a.Reason = coded.Reason
@@ -123,7 +132,7 @@ func (a answer) err() error {
 	if !a.HasErr {
 		return nil
 	}
-	err := errors.New(a.Text)
+	err := error(&remoteError{a.Text, a.Class})
 	if a.Stack != "" {
 		err = &job.PanicError{Value: a.Text, Stack: []byte(a.Stack)}
 	}

@@ -34,7 +34,6 @@ func (c *completion) stored() backend.Completion {
 	if letter.Job.JobID == "" {
 		letter.Job.JobID = c.Delivery.FallbackID()
 	}
-	letter.ErrorClass = job.ErrorClass(c.err)
 	stored.Envelope = letter.Job
 	stored.Letter = &letter
 	return stored

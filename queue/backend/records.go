@@ -65,7 +65,7 @@ type FailedJob struct {
 	JobID      string             `json:"jobId"` // "db_" and Row if the payload has none
 	Type       string             `json:"type"`
 	Queue      string             `json:"queue"`
-	ErrorClass string             `json:"errorClass"` // the Go type of the error
+	ErrorClass string             `json:"errorClass"` // see job.ErrorClass
 	Error      string             `json:"error"`
 	Reason     job.Reason         `json:"reason"`
 	History    []job.AttemptError `json:"history,omitempty"` // the failed attempts, the last one included
