@@ -229,6 +229,7 @@ func TestAnInterruptedJobKeepsItsAttemptInThePool_Row24(t *testing.T) {
 }
 
 // A job that was given up and ignores its context keeps its caller until its process is stopped.
+// The hard limit must not pass before the lease is lost, a moment after the job began.
 func TestALostLeaseWaitsUntilTheJobIsStopped(t *testing.T) {
 	t.Parallel()
 	pool, dir, rendezvous := startPool(t), t.TempDir(), testsync.NewRendezvous(t)
@@ -238,7 +239,7 @@ func TestALostLeaseWaitsUntilTheJobIsStopped(t *testing.T) {
 	var d job.Decision
 	wg.Go(func() {
 		e := newJob(t, "stuck", order{Dir: dir, Begun: rendezvous.Addr}, 3)
-		d = quiet().Decide(ctx, handlerOf(t, pool, "stuck", 500*time.Millisecond), e)
+		d = quiet().Decide(ctx, handlerOf(t, pool, "stuck", 5*time.Second), e)
 	})
 	rendezvous.Next().Release("")
 	cancel(job.ErrLeaseLost)
