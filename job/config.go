@@ -188,9 +188,9 @@ type Parts struct {
 	DeadLetters DeadLetters
 }
 
-// Build makes the parts that c describes. drivers open further kinds of dead-letter store by their
-// names; they override the built-in log_only, memory and file. A name that is in neither is an
-// error.
+// Build makes the parts that c describes. drivers has more kinds of dead-letter store, by name;
+// they override the built-in log_only, memory and file. A driver that is neither in drivers nor
+// built in is an error.
 func (c Config) Build(drivers map[string]OpenDeadLetters, handlers ...Handler) (*Parts, error) {
 	registry, err := NewRegistry(handlers...)
 	if err != nil {

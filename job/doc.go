@@ -1,7 +1,7 @@
 // Package job runs one unit of background work and decides what happens to it next: it is done, it
 // runs again, it waits, or it is dead.
 //
-// A job travels as an [Envelope], a JSON object of eight members of which only jobType is required:
+// A job travels as an [Envelope], a JSON object. Of its eight members only jobType is required:
 //
 //	{"v": 1, "jobId": "job_20260712101112_ab12cd34ef56", "jobType": "order.paid.notify",
 //	 "payload": {"orderId": 10001}, "meta": {"tenantId": "t1"},
@@ -19,18 +19,18 @@
 //
 // # At least once
 //
-// The package knows no transport and no database. A program that takes messages from a queue calls
-// [Runner.Run] or [Runner.Decide], stores the next state of the job, and only then acknowledges the
-// message. A crash between the two repeats a job and never loses one. So a job may run twice, and a
-// handler must bear that: it recognises the second run by Envelope.JobID, or by a key of its own in
-// the meta. Package queue does all this over SQL.
+// The package does not depend on a transport or a database. A program that takes messages from a
+// queue calls [Runner.Run] or [Runner.Decide], stores the next state of the job, and only then
+// acknowledges the message. A crash between storing and acknowledging makes the job run again; no
+// job is lost. A handler must therefore expect a second run of a job. It recognises one by
+// Envelope.JobID, or by a key of its own in the meta. Package queue does all this over SQL.
 //
 // # Attempts
 //
-// Envelope.Attempt is the number of the present run, from 1. A Retry counts; Defer, the end of the
-// caller's context and a lost lease do not. The last attempt is the smaller of the envelope's and
-// the policy's MaxAttempts. A job that is deferred for longer than Runner.MaxDeferAge, 24 h by
-// default, is dead.
+// Envelope.Attempt is the number of this run, from 1. A Retry uses up an attempt; a Defer, the end
+// of the caller's context and a lost lease do not. The last attempt is the smaller of the
+// envelope's and the policy's MaxAttempts. A job that is deferred for longer than
+// Runner.MaxDeferAge, 24 h by default, is dead.
 //
 // # Time limits
 //

@@ -26,9 +26,9 @@ func (e *BrokenError) Error() string {
 // it would. An id in f.IDs that the store does not have is ErrNoDeadLetter.
 //
 // A letter that holds no job, or whose job publish refuses with a *DecodeError, is set aside:
-// Replay marks it as broken, goes on, and returns a *BrokenError at the end. Any other error of
-// publish ends the replay and leaves the letter where it is. A crash between publishing and
-// removing, and two replays of one letter at once, publish its job twice.
+// Replay marks it as broken, continues with the next, and returns a *BrokenError at the end. Any
+// other error of publish ends the replay and leaves the letter where it is. A crash between
+// publishing and removing, and two replays of one letter at once, publish its job twice.
 func Replay(
 	ctx context.Context, store DeadLetters, publish func(context.Context, Envelope) error, f Filter,
 ) (n int, err error) {
@@ -215,8 +215,7 @@ func (r *replay) event(kind EventKind, d DeadLetter, err error) {
 }
 
 // A Filter chooses dead letters, for [Replay] and for a queue. A letter must meet every condition
-// that is set; the zero Filter chooses them all. Limit and what follows it do not choose; they say
-// how a replay runs.
+// that is set; the zero Filter chooses them all. The fields from Limit on say how a replay runs.
 type Filter struct {
 	Queue        string
 	IDs          []string // of the letters
@@ -232,8 +231,8 @@ type Filter struct {
 	Rate   float64 // the most letters a second, evenly spread; not above 0: no limit
 	DryRun bool    // count the letters and replay none
 
-	// Progress, if not nil, is called in the course of a replay: done letters are dealt with, of as
-	// many as of when it began.
+	// Progress, if not nil, is called during a replay. done is how many letters have been replayed
+	// or set aside; of is how many there were when the replay began.
 	Progress func(done, of int)
 
 	// OnEvent, if not nil, is called by Replay for each letter that it replayed or set aside. A

@@ -46,7 +46,7 @@ func Success() Result { return Result{kind: KindSuccess} }
 func Retry(err error) Result { return Result{kind: KindRetry, err: err} }
 
 // RetryAfter is like Retry, but the job runs again after d, without jitter and without the policy's
-// MaxDelay. Less than 0 counts as 0. On the last attempt the job is dead all the same.
+// MaxDelay. Less than 0 counts as 0. On the last attempt the job is still dead.
 func RetryAfter(err error, d time.Duration) Result {
 	return Result{kind: KindRetry, err: err, delay: max(0, d), given: true}
 }
@@ -61,8 +61,8 @@ func Discard(reason string) Result { return Result{kind: KindDiscard, err: reaso
 // attempt. A job that is deferred for longer than Runner.MaxDeferAge is dead.
 func Defer(d time.Duration) Result { return Result{kind: KindDefer, delay: max(0, d), given: true} }
 
-// Skip says that the job is finished without having run: the result of a middleware that finds its
-// lock held.
+// Skip says that the job is finished although it did not run. A middleware returns it when its lock
+// is held.
 func Skip(reason string) Result { return Result{kind: KindSkip, err: reasonText(reason)} }
 
 // FromError returns Success for nil, Fail for an error that Permanent marked, and Retry for any

@@ -12,7 +12,7 @@ const Unlimited = math.MaxInt32
 // A RetryPolicy says how often a job runs and how long it waits between two runs. A value out of
 // range counts as the nearest allowed one: MaxAttempts at least 1, delays at least 0, Multiplier at
 // least 1, Jitter at least 0. A policy equal to RetryPolicy{} means DefaultRetryPolicy; in any
-// other policy a zero is a zero, that of MaxDelay too.
+// other policy a zero field means zero: a MaxDelay of 0 allows no delay.
 type RetryPolicy struct {
 	MaxAttempts int           // the most runs, the first included; Unlimited: no limit
 	BaseDelay   time.Duration // the delay after the first attempt

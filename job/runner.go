@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// ErrLeaseLost is the cause of a handler's context when another worker may have the job by now.
-// What the handler answers after that changes nothing, unless the job is finished.
+// ErrLeaseLost is the cause with which a handler's context ends when another worker may have the
+// job by now. After that the Runner ignores a retry, a fail and a defer; a success, discard or skip
+// still counts.
 var ErrLeaseLost = errors.New("job: lease lost")
 
-// ErrCancelled is the cause of a handler's context when the job was cancelled. What the handler
-// answers after that discards the job, unless the job is finished.
+// ErrCancelled is the cause with which a handler's context ends when the job was cancelled. After
+// that a retry, a fail or a defer discards the job; a success, discard or skip still counts.
 var ErrCancelled = errors.New("job: cancelled")
 
 const (
@@ -28,9 +29,9 @@ type Runner struct {
 	Name   string // of the worker, for events
 	Policy RetryPolicy
 
-	// Backoff, if not nil, returns the delay after a failed attempt for which the handler gave
-	// none, after a panic, a timeout or a lost process too. If ok is false, the Policy's delay
-	// counts.
+	// Backoff, if not nil, returns the delay after a failed attempt, also after a panic, a timeout
+	// or a lost process. If ok is false, the delay is the Policy's. A delay that the handler gave
+	// with RetryAfter overrides both.
 	Backoff func(e Envelope) (d time.Duration, ok bool)
 
 	Timeout    time.Duration // of one run; <= 0: none
@@ -38,16 +39,16 @@ type Runner struct {
 	Logger     *slog.Logger  // nil: slog.Default()
 
 	// OnEvent, if not nil, is called for each change of a job's state, on the goroutine where it
-	// happens, which waits for it.
+	// happens; the Runner waits until OnEvent returns.
 	OnEvent func(Event)
 
-	// MaxDeferAge bounds how long a job is deferred, from its first deferral in a row. At that age
-	// it is dead with ReasonDeferred. <= 0: 24 h. The time of the first deferral travels in the
-	// meta under MetaDeferredSince.
+	// MaxDeferAge bounds how long a job may be deferred without a run that failed in between. A job
+	// whose first deferral in a row is older is dead with ReasonDeferred. <= 0: 24 h. The time of
+	// the first deferral travels in the meta under MetaDeferredSince.
 	MaxDeferAge time.Duration
 
-	// Go, if not nil, must run f on another goroutine and not wait for it. A handler with a time
-	// limit runs there. nil: a new goroutine each time.
+	// Go starts f on another goroutine and does not wait for it. The Runner calls it for each
+	// handler with a time limit. nil: the go statement.
 	Go func(f func())
 
 	// KeepErrors is how many of its failed attempts a requeued job carries in its meta for the dead
@@ -61,7 +62,7 @@ type Runner struct {
 //
 //   - A panic of the handler or of a middleware is a retry with ReasonPanic.
 //   - A retry on the last attempt is dead. The last attempt is the smaller of the envelope's and
-//     the policy's MaxAttempts. A job that is beyond it runs all the same.
+//     the policy's MaxAttempts. A job whose attempt is above that still runs.
 //   - A handler that returns an error because ctx ended is deferred with ReasonInterrupted, without
 //     a delay. If the cause is ErrLeaseLost, the job is unsettled; if it is ErrCancelled,
 //     discarded.
@@ -98,9 +99,9 @@ type DeadFunc func(ctx context.Context, failed Envelope, reason error) error
 
 // Run runs a job as Decide does and then calls one of the callbacks: requeue if the outcome is
 // Requeued or Deferred, dead if it is Dead. Acknowledge the message if Run returns no error, and
-// only then. With an error the outcome is Unsettled: the callback failed, panicked or is nil, or
-// the lease was lost. The callback's context has the values of ctx, outlives it, and ends after 30
-// s.
+// only then. With an error the outcome is Unsettled: the callback failed, panicked or was missing,
+// or the lease was lost. The callback's context has the values of ctx, outlives it, and ends after
+// 30 s.
 //
 // After a timeout the handler may still run while requeue is called. To keep the next attempt from
 // running beside it, call Decide and wait for Decision.Abandoned, or use a middleware that locks,

@@ -3,7 +3,7 @@
 //
 // A layer is a [job.Middleware]. [job.With] puts layers around one handler, job.Runner.Middleware
 // around all of them; in both lists the first is the outermost. A layer either calls the next one
-// or answers in its place, and the answer goes out through the layers before it. A program's own
+// or answers in its place; the layers outside it see that answer as the result. A program's own
 // layer is a function of that type.
 //
 //   - [Timeout] ends the handler's context.
@@ -18,20 +18,20 @@
 //
 // # What happens to a job that a layer refuses
 //
-// It did not run, and the result carries a [RefusedError]. RateLimited and ThrottlesExceptions
-// defer it until the window opens, which costs no attempt; the three locks skip it, which finishes
-// it. [AsFailure] makes any refusal a failed attempt, and [OnBusy] gives it another result, such as
-// job.Defer(d). [OnEvent] reports each refusal.
+// The job did not run, and the result's error is a [RefusedError]. RateLimited and
+// ThrottlesExceptions defer it until the window opens, which costs no attempt; the three locks skip
+// it, which finishes it. [AsFailure] makes any refusal a failed attempt, and [OnBusy] gives it
+// another result, such as job.Defer(d). [OnEvent] reports each refusal.
 //
 // # What the layers promise
 //
-//   - A lock is a lease with an owner and an end. It is renewed while the handler runs, and is free
-//     after [Lease] if its process dies.
+//   - A lock is a lease with an owner and an end. The layer renews it while the handler runs. If
+//     the process dies, the lock is free after [Lease].
 //   - A layer releases its lock when the handler returns or panics, however the job's context
 //     ended. A handler that outlives its time limit keeps its locks until it returns.
 //   - The context of a handler whose lease was lost ends with the cause [job.ErrLeaseLost].
-//   - A store that fails defers the job by 5 s, with the error. The job neither runs without its
-//     lock nor is dropped.
+//   - A store that fails defers the job by 5 s, with the error. The job does not run without its
+//     lock, and it is not lost.
 package middleware
 
 import "github.com/taskd-go/task/job"

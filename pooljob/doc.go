@@ -11,8 +11,8 @@
 //	outcome, err := runner.RunRegistered(ctx, handlers, envelope, requeue, dead)
 //
 // The Runner and its middleware run in the process that calls the pool. Layers that job.With put
-// around a registered handler run in the worker. Give the pool a MaxRunningNum of 1: then a process
-// that is stopped runs no other job.
+// around a registered handler run in the worker. Give the pool a MaxRunningNum of 1: then the pool
+// stops no other job when it stops a process.
 //
 // # What happens to a job whose call fails
 //
@@ -30,10 +30,10 @@
 //
 // # No overlap
 //
-// A handler of [Remote.Handlers] returns only when the job no longer runs and can no longer start:
-// when the worker has finished with it or is gone. So the next attempt never runs beside the last
-// one. The proof is a lock on a temporary file that both processes open; the kernel releases it at
-// the end of the worker, however that comes.
+// A handler of [Remote.Handlers] returns only when the job can no longer start, and the worker has
+// finished it or has ended. So the next attempt never runs beside the last one. Both processes open
+// a temporary file, and the worker locks it while the job runs; the kernel releases the lock
+// however the worker ends.
 //
 // # Time limits
 //

@@ -31,8 +31,8 @@ type request struct {
 }
 
 // Register makes the handlers of reg a task. Call it once, with all handlers of the program, before
-// the pool starts, in the caller and in the workers alike: in a package variable, for one. A second
-// call panics, as task.Register does.
+// the pool starts, in the caller and in the workers, such as in a package variable. A second call
+// panics, as task.Register does.
 func Register(reg *job.Registry) *Remote {
 	return register(taskName, reg)
 }
@@ -42,8 +42,9 @@ func register(name string, reg *job.Registry) *Remote {
 }
 
 // Handlers returns a handler for each registered type that runs the job in pool. When a job has run
-// for hardLimit, its worker process is killed. 0 or less: only the pool's own TimeLimit applies,
-// and without one a handler that ignores its context keeps its caller for as long as it runs.
+// for hardLimit, its worker process is killed. With 0 or less only the pool's own TimeLimit
+// applies; without that limit too, the caller of a handler that ignores its context waits until the
+// handler returns.
 func (r *Remote) Handlers(pool task.Caller, hardLimit time.Duration) *job.Registry {
 	reg := &job.Registry{}
 	// Replace returns an error for an empty type alone, and a registry has none.
