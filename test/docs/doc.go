@@ -1,2 +1,2 @@
-// Package docs holds the documents against the code that they describe.
+// Package docs checks the documents: their links, their width, and their lists against the code.
 package docs
