@@ -2,7 +2,14 @@ package job
 
 import (
 	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
 	"slices"
+	"strings"
+	"sync"
+
+	"github.com/taskd-go/task/internal/textcut"
 )
 
 // A Reason is a code from a closed list that says why a job is dead, runs again or waits. It is
@@ -51,4 +58,91 @@ func reasonOf(err error) Reason {
 		return d.Reason
 	}
 	return ReasonFailed
+}
+
+const (
+	maxClassText = 200      // bytes of a class that is a text
+	maxClassRead = 64 << 10 // bytes of a text that a class is made of
+)
+
+// ErrorClass returns the kind of err, by which dead letters are counted and chosen. It is the first
+// of these that err has:
+//
+//   - its Reason, unless that is "failed";
+//   - what the method Class() string of an error in its chain returns;
+//   - the Go type, such as "*net.OpError", of the first error in its chain that is more than a text;
+//   - the text of the innermost error without its numbers, ids and quoted parts, so that "order 17
+//     is locked" and "order 18 is locked" are one class, "order is locked".
+func ErrorClass(err error) string {
+	if err == nil {
+		return "error"
+	}
+	if reason := reasonOf(err); reason != ReasonFailed {
+		return string(reason)
+	}
+	var named interface{ Class() string }
+	if errors.As(err, &named) {
+		return named.Class()
+	}
+	name, text := typeOrText(err)
+	if name != "" {
+		return name
+	}
+	return textClass(text)
+}
+
+// The types of errors that are no more than a text, or that wrap others in one.
+var (
+	textType  = reflect.TypeOf(errors.New(""))
+	wrapType  = reflect.TypeOf(fmt.Errorf("%w", errors.New("")))
+	wrapsType = reflect.TypeOf(fmt.Errorf("%w %w", errors.New(""), errors.New("")))
+	joinType  = reflect.TypeOf(errors.Join(errors.New("")))
+)
+
+// typeOrText returns the type of the first error in the chain of err that is more than a text, or
+// "" and the text of the innermost error. Where the chain branches it follows all branches, and the
+// first one gives the text.
+func typeOrText(err error) (name, text string) {
+	var inner []error
+	switch reflect.TypeOf(err) {
+	case textType:
+	case reflect.TypeFor[*DeadError](), reflect.TypeFor[*permanentError](), wrapType:
+		if e := errors.Unwrap(err); e != nil {
+			inner = []error{e}
+		}
+	case wrapsType, joinType:
+		inner = err.(interface{ Unwrap() []error }).Unwrap()
+	default:
+		return fmt.Sprintf("%T", err), ""
+	}
+	for i, e := range inner {
+		name, innerText := typeOrText(e)
+		if name != "" {
+			return name, ""
+		}
+		if i == 0 {
+			text = innerText
+		}
+	}
+	if len(inner) == 0 {
+		text = err.Error()
+	}
+	return "", text
+}
+
+// variable matches what differs between texts of one kind: quoted parts, and words with a digit,
+// such as numbers, ids, times and addresses.
+var variable = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`"(?:[^"\\]|\\.)*"` + "|`[^`]*`" + `|“[^”]*”|«[^»]*»|\B'[^']*'` +
+		`|[#+-]?(?:[\pL_]+[-./@+])*[\pL_]*\pN[\pL\pN_]*(?:[-.,:/@+%][\pL\pN_]+)*%?`)
+})
+
+// textClass returns text without what differs between texts of its kind.
+func textClass(text string) string {
+	text = variable().ReplaceAllLiteralString(textcut.To(text, maxClassRead), " ")
+	text = strings.Join(strings.Fields(text), " ")
+	if text == "" {
+		return "error"
+	}
+	return textcut.To(text, maxClassText)
 }

@@ -126,32 +126,40 @@ func (s *Server) runWatch(end <-chan struct{}) {
 	}
 }
 
+// pastDue holds the calls that passed one of their instants since the last sweep.
+type pastDue struct{ caller, soft, hard []*call }
+
+// collect marks what k has passed and adds k to the lists. The caller holds Server.mu.
+func (p *pastDue) collect(s *Server, k *call, now int64) {
+	if k.cancel && k.expire != 0 && !k.callerPast && now >= k.expire {
+		k.callerPast = true
+		p.caller = append(p.caller, k)
+	}
+	if k.soft != 0 && !k.softPast && now >= k.limit(k.soft) {
+		k.softPast = true
+		p.soft = append(p.soft, k)
+	}
+	if k.hard != 0 && !k.hardPast && now >= k.limit(k.hard) {
+		k.hardPast = true
+		s.running.overdue++
+		k.c.stuck = k.c.stuck || k.inline
+		p.hard = append(p.hard, k)
+	}
+	if !k.long && now >= k.started+int64(longTask) {
+		k.long = true
+		s.running.long++
+	}
+}
+
 // sweep acts on everything that is due, and returns when to sweep again, 0 for when arm says.
 func (s *Server) sweep(now int64) (next int64) {
-	var gone, soft, hard []*call
+	var past pastDue
 	s.mu.Lock()
 	late := lateness(s.watch.wakeAt, now)
 	s.watch.wakeAt = 0
 	s.running.each(func(k *call) {
 		k.suspended += late
-		if k.cancel && k.expire != 0 && !k.callerPast && now >= k.expire {
-			k.callerPast = true
-			gone = append(gone, k)
-		}
-		if k.soft != 0 && !k.softPast && now >= k.limit(k.soft) {
-			k.softPast = true
-			soft = append(soft, k)
-		}
-		if k.hard != 0 && !k.hardPast && now >= k.limit(k.hard) {
-			k.hardPast = true
-			s.running.overdue++
-			k.c.stuck = k.c.stuck || k.inline
-			hard = append(hard, k)
-		}
-		if !k.long && now >= k.started+int64(longTask) {
-			k.long = true
-			s.running.long++
-		}
+		past.collect(s, k, now)
 		next = earlier(next, k.due())
 	})
 	long := s.running.long
@@ -175,13 +183,13 @@ func (s *Server) sweep(now int64) (next int64) {
 	s.mu.Unlock()
 
 	s.shareProcessors(long, audit)
-	for _, k := range hard {
+	for _, k := range past.hard {
 		s.hardLimit(k)
 	}
-	for _, k := range gone {
+	for _, k := range past.caller {
 		k.ctx.end(ErrCallerGone)
 	}
-	s.softLimits(soft)
+	s.softLimits(past.soft)
 	if audit {
 		s.audit()
 		s.checkMemory()

@@ -39,7 +39,7 @@ func main() {
 	if len(s.skipped) > 0 {
 		fmt.Printf("skipped:\n%s", strings.Join(s.skipped, ""))
 	}
-	fmt.Printf("%d tests passed, %d were skipped, %d failed\n", s.passed, len(s.skipped), s.failed)
+	fmt.Printf("tests: %d passed, %d failed, %d skipped\n", s.passed, s.failed, len(s.skipped))
 	if err := lines.Err(); err != nil || s.broken || s.failed > 0 {
 		fmt.Println("FAIL", err)
 		os.Exit(1)

@@ -1,4 +1,4 @@
-// Package cli holds what the commands of chaos share: flags, exit codes, signals and small helpers.
+// Package cli holds what the commands of chaos share: flags, exit codes and small helpers.
 package cli
 
 import (

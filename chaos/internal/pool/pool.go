@@ -17,6 +17,7 @@ import (
 	"github.com/taskd-go/task"
 	"github.com/taskd-go/task/chaos/internal/cli"
 	"github.com/taskd-go/task/chaos/internal/rundir"
+	"github.com/taskd-go/task/internal/signals"
 )
 
 // NewCommand returns the command chaos pool.
@@ -72,7 +73,7 @@ type chaos struct {
 // run does everything. In a worker process, RunIfWorker does not return.
 func (c *chaos) run(ctx context.Context) (err error) {
 	task.RunIfWorker(c.cfg)
-	first, second, stop := cli.TwoSignals(ctx)
+	first, second, stop := signals.Two(ctx)
 	defer stop()
 	dir, err := rundir.New()
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/taskd-go/task/chaos/internal/cli"
 	"github.com/taskd-go/task/chaos/internal/dbserver"
 	"github.com/taskd-go/task/chaos/internal/rundir"
+	"github.com/taskd-go/task/internal/signals"
 )
 
 // A chaos is one run of the command.
@@ -124,7 +125,7 @@ func (c *chaos) run(cmd *cobra.Command, dsn string) (err error) {
 		}
 		chosen = kinds{kindGiven}
 	}
-	ctx, _, stop := cli.TwoSignals(cmd.Context())
+	ctx, _, stop := signals.Two(cmd.Context())
 	defer stop()
 	dir, err := rundir.New()
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/taskd-go/task"
 	"github.com/taskd-go/task/chaos/internal/cli"
+	"github.com/taskd-go/task/internal/signals"
 	"github.com/taskd-go/task/internal/sqltest"
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/pooljob"
@@ -98,7 +99,7 @@ func (w *worker) run(ctx context.Context, dsn string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(cli.ExitFailed)
 	}()
-	first, _, stop := cli.TwoSignals(ctx)
+	first, _, stop := signals.Two(ctx)
 	defer stop()
 	db, err := w.open(first, dsn)
 	if err != nil {

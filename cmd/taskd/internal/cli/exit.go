@@ -1,4 +1,4 @@
-// Package cli has what all commands share: exit codes and errors, rules for arguments, and signals.
+// Package cli has what all commands share: exit codes and errors, and rules for arguments.
 package cli
 
 import (

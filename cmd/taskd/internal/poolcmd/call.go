@@ -15,6 +15,7 @@ import (
 	"github.com/taskd-go/task"
 	"github.com/taskd-go/task/cmd/taskd/internal/cli"
 	"github.com/taskd-go/task/cmd/taskd/internal/settings"
+	"github.com/taskd-go/task/internal/signals"
 )
 
 const callHelp = `JSON is one value, the task's arguments; - reads it from standard input. Without JSON the task
@@ -150,7 +151,7 @@ func (d *delivery) deliver(cmd *cobra.Command, args []string,
 			return cli.Usagef("the arguments are not JSON: %w", err)
 		}
 	}
-	ctx, _, stop := cli.TwoSignals(cmd.Context())
+	ctx, _, stop := signals.Two(cmd.Context())
 	defer stop()
 	client, err := dial(ctx, d.cfg)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/taskd-go/task"
 	"github.com/taskd-go/task/cmd/taskd/internal/cli"
 	"github.com/taskd-go/task/cmd/taskd/internal/settings"
+	"github.com/taskd-go/task/internal/signals"
 )
 
 // Tasks are the tasks of a pool that Serve runs.
@@ -69,7 +70,7 @@ func serve(ctx context.Context, out io.Writer, cfg task.Config) error {
 	if err != nil {
 		return err
 	}
-	first, second, stop := cli.TwoSignals(ctx)
+	first, second, stop := signals.Two(ctx)
 	defer stop()
 	if err := pool.Start(first); err != nil {
 		return err

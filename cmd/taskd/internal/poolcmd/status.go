@@ -11,6 +11,7 @@ import (
 	"github.com/taskd-go/task/cmd/taskd/internal/cli"
 	"github.com/taskd-go/task/cmd/taskd/internal/settings"
 	"github.com/taskd-go/task/cmd/taskd/internal/term"
+	"github.com/taskd-go/task/internal/signals"
 )
 
 // Status returns the command that shows the workers of a pool.
@@ -30,7 +31,7 @@ While no task begins or ends, accepted = success + fail + lost + running.`,
   taskd status --json | jq '.[].running'`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, _, stop := cli.TwoSignals(cmd.Context())
+			ctx, _, stop := signals.Two(cmd.Context())
 			defer stop()
 			client, err := dial(ctx, cfg)
 			if err != nil {

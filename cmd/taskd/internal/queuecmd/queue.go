@@ -12,6 +12,7 @@ import (
 
 	"github.com/taskd-go/task/cmd/taskd/internal/cli"
 	"github.com/taskd-go/task/cmd/taskd/internal/database"
+	"github.com/taskd-go/task/internal/signals"
 	"github.com/taskd-go/task/job"
 )
 
@@ -97,7 +98,7 @@ func New(db Database, s Settings, jobs Jobs) *cobra.Command {
 
 // with opens the database for do, whose context ends with the first signal.
 func (c *commands) with(cmd *cobra.Command, do func(context.Context, *database.DB) error) error {
-	ctx, _, stop := cli.TwoSignals(cmd.Context())
+	ctx, _, stop := signals.Two(cmd.Context())
 	defer stop()
 	db, err := c.database.Open(ctx)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/taskd-go/task/cmd/taskd/internal/database"
 	"github.com/taskd-go/task/cmd/taskd/internal/settings"
 	"github.com/taskd-go/task/cmd/taskd/internal/term"
+	"github.com/taskd-go/task/internal/signals"
 	"github.com/taskd-go/task/job"
 	"github.com/taskd-go/task/queue"
 )
@@ -105,7 +106,7 @@ func (w *work) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	slog.SetDefault(w.logger(cmd, slog.LevelInfo))
-	first, second, stop := cli.TwoSignals(cmd.Context())
+	first, second, stop := signals.Two(cmd.Context())
 	defer stop()
 	db, err := w.database.Open(first)
 	if err != nil {

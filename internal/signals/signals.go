@@ -1,4 +1,5 @@
-package cli
+// Package signals turns SIGINT and SIGTERM into contexts, for the programs of this tree.
+package signals
 
 import (
 	"context"
@@ -8,9 +9,9 @@ import (
 	"syscall"
 )
 
-// TwoSignals returns contexts that end with the first and with the second SIGINT
-// or SIGTERM. stop gives the signals back to the system.
-func TwoSignals(parent context.Context) (first, second context.Context, stop func()) {
+// Two returns contexts that end with the first and with the second SIGINT or SIGTERM. stop
+// ends both contexts and restores the default effect of the signals.
+func Two(parent context.Context) (first, second context.Context, stop func()) {
 	received := make(chan os.Signal, 2)
 	signal.Notify(received, os.Interrupt, syscall.SIGTERM)
 	first, endFirst := context.WithCancel(parent)
