@@ -172,7 +172,7 @@ func TestEndingThreadsKillNoWorker_Row43(t *testing.T) {
 	p.ask(0, "exit 1")
 	p.waitReady(0, 4)
 	wait.Wait()
-	assert.Equal(t, 1, p.count(func(e tasktype.Event) bool { return e.Kind == tasktype.EventExited }))
+	p.waitExits(1)
 }
 
 // A pid that was reaped is never signalled again: the handle knows that its process is gone.

@@ -197,6 +197,15 @@ func (p *testPool) count(fits func(tasktype.Event) bool) int {
 	return n
 }
 
+// waitExits waits until n processes are reported to have ended, which may be later than what their
+// ends caused, and fails if there are more.
+func (p *testPool) waitExits(n int) {
+	p.t.Helper()
+	exited := func(e tasktype.Event) bool { return e.Kind == tasktype.EventExited }
+	eventually(p.t, fmt.Sprintf("%d processes have ended", n), func() bool { return p.count(exited) >= n })
+	assert.Equal(p.t, n, p.count(exited))
+}
+
 // ask sends one command to a worker and returns its answer; empty when it died of it.
 func (p *testPool) ask(index int, command string) string {
 	p.t.Helper()

@@ -43,7 +43,7 @@ func TestReloadToBrokenCodeAborts_Row26(t *testing.T) {
 	assert.ErrorContains(t, err, "exit status 4")
 	assert.ErrorContains(t, err, "exits at boot")
 	assert.Equal(t, old, []int{p.pid(0), p.pid(1)})
-	assert.Equal(t, 2, p.count(func(e tasktype.Event) bool { return e.Kind == tasktype.EventExited }))
+	p.waitExits(2)
 	require.NoError(t, os.Remove(flag))
 	require.NoError(t, p.Reload(t.Context()))
 	assert.NotEqual(t, old[0], p.pid(0))
