@@ -22,8 +22,7 @@ import (
 	"github.com/taskd-go/task"
 )
 
-// primes is a task: primes.Sync sends below to a worker process, where the function runs, and
-// returns the count.
+// primes is a task: primes.Sync runs the function in a worker process and returns the count.
 var primes = task.Define("primes", func(ctx context.Context, below int64) (count int, err error) {
 	for n := range below {
 		if ctx.Err() != nil {

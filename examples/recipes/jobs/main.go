@@ -61,5 +61,5 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return queue.NewWorker(q, handlers).Work(ctx, 0) // at ctx's end it finishes what runs
+	return queue.NewWorker(q, handlers).Work(ctx, 0) // 0: no limit; at ctx's end it finishes running jobs
 }
