@@ -19,8 +19,8 @@ type Server interface {
 
 // AttachToServer starts the pool and shuts it down with s. When s shuts down, requests in flight
 // still get their answers from the pool, which drains when they have ended, at the latest after
-// DrainTimeout. Call AttachToServer once, before s serves. Like Start, it runs the worker and does
-// not return in a program that was re-executed as one.
+// DrainTimeout. Call AttachToServer once, before s serves. In a worker process it runs the worker
+// and does not return, as Start does.
 //
 // For an *http.Server the pool wraps ConnState: set your own before the call. The pool does not
 // wait for hijacked connections, and Server.Close does not shut it down. http.Server.Shutdown does

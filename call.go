@@ -30,7 +30,7 @@ func newCall(typ protocol.Type, o callOptions) (client.Call, error) {
 	}, nil
 }
 
-// carry puts r into call. registered: r must be in this program's registry.
+// carry puts r into call. If registered is true, r must be in this program's registry.
 func carry(ctx context.Context, call *client.Call, r Runner, registered bool) error {
 	if wrong := unusable(ctx, r); wrong != "" {
 		return refused(ErrIllegalPackage, nil, "%s", wrong)
@@ -51,7 +51,7 @@ func carry(ctx context.Context, call *client.Call, r Runner, registered bool) er
 	return nil
 }
 
-// unusable says why ctx and r make no call; "" if they do.
+// unusable returns why ctx and r make no call, "" if they make one.
 func unusable(ctx context.Context, r Runner) string {
 	if ctx == nil {
 		return "the context is nil"
@@ -84,7 +84,7 @@ func after(d time.Duration) int64 {
 // A deliverer sends calls to one run of a pool.
 type deliverer struct {
 	client     *client.Client
-	registered bool // this program's registry is the pool's
+	registered bool // the workers have this program's registry
 }
 
 func (d deliverer) one(ctx context.Context, typ protocol.Type, o callOptions, r Runner) (client.Reply, error) {
@@ -102,7 +102,7 @@ func (d deliverer) one(ctx context.Context, typ protocol.Type, o callOptions, r 
 	return reply, nil
 }
 
-// many delivers the runners that make a call; the others fail at once.
+// many delivers rs. Runners that make no call fail at once.
 func (d deliverer) many(ctx context.Context, typ protocol.Type, o callOptions, rs []Runner) []Outcome {
 	blank, err := newCall(typ, o)
 	if err != nil {

@@ -77,7 +77,7 @@ func (c *calls) SyncMany(ctx context.Context, rs []Runner, opts ...CallOption) [
 	return d.many(ctx, protocol.Sync, o, rs)
 }
 
-// begin finds the pool and takes the time that this took off the call's timeout.
+// begin finds the pool and subtracts the time that this took from the call's timeout.
 func (c *calls) begin(ctx context.Context, timeout time.Duration, opts []CallOption) (deliverer, callOptions, error) {
 	o := optionsOf(timeout, opts)
 	d, waited, err := c.route(ctx, o.timeout)

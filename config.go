@@ -25,27 +25,27 @@ const (
 )
 
 // A Config describes a pool. For a zero field New takes the default. New refuses a value that
-// breaks a rule with a *ConfigError. In a worker only the functions, Tasks and ServerName count;
-// the numbers and TempDir are those of the parent.
+// breaks a rule with a *ConfigError. In a worker of the pool only ServerName, OnWorkerStart and
+// OnException count; everything else comes from the parent.
 type Config struct {
 	// WorkerNum is the number of worker processes, 1 … 512. The default is 3.
 	WorkerNum int
 	// MaxRunningNum is how many tasks run at once in one worker, at least 1. The default is 128.
 	MaxRunningNum int
-	// MaxPackageSize bounds a whole frame, in bytes with its 4-byte header, at least 512. The
-	// default is 2 MiB.
+	// MaxPackageSize bounds the size of a frame in bytes, its 4-byte header included. It is at
+	// least 512. The default is 2 MiB.
 	MaxPackageSize int
-	// PushTimeout bounds an Async or AsyncMany that has no WithTimeout. Negative: no deadline. The
-	// default is 5 s.
+	// PushTimeout bounds a call of Async or AsyncMany without WithTimeout. Negative: no deadline.
+	// The default is 5 s.
 	PushTimeout time.Duration
-	// ServerName begins the names of the processes and of the socket files. It has no "/" and no
-	// NUL byte; two pools of one program need two names. The default is "EasySwoole".
+	// ServerName is the prefix of the names of the processes and of the socket files. It has no "/"
+	// and no NUL byte; two pools of one program need two names. The default is "EasySwoole".
 	ServerName string
 	// TempDir is the directory of the socket files; New makes it absolute. It must be writable, and
 	// a socket's path in it has at most MaxSocketPath bytes. The default is the working directory.
 	TempDir string
-	// Tasks lists the types of the tasks that the workers run; each must be registered. The default
-	// is every registered type.
+	// Tasks lists the tasks that the workers run: a value of each registered type, and Named(name,
+	// nil) for a function of Define. The default is every registered task.
 	Tasks []Runner
 
 	// OnWorkerStart runs once in each worker, before the worker accepts calls. An error or a panic
@@ -56,54 +56,57 @@ type Config struct {
 	// turn into a result. Several goroutines may call it at once. The default is nil: nothing runs.
 	OnException func(err *Error, workerIndex int)
 
-	// SoftTimeLimit ends a task's context when the task has run for so long. It must be below
-	// TimeLimit. 0, the default: no limit.
+	// SoftTimeLimit is how long a task runs before its context ends. It must be below TimeLimit if
+	// that is set. Both count from the moment in which the task takes its slot. 0, the default: no
+	// limit.
 	SoftTimeLimit time.Duration
-	// TimeLimit fails a task's call when the task has run for so long, and replaces its worker: the
+	// TimeLimit is how long a task runs before its call fails and its worker is replaced. The
 	// worker's other tasks have DrainTimeout to end, then the process is killed. 0, the default: no
 	// limit.
 	TimeLimit time.Duration
 
-	// MaxTasksPerWorker replaces a worker after so many tasks, and at random up to a tenth more.
-	// 0, the default: never.
+	// MaxTasksPerWorker is how many tasks a worker runs before it is replaced. Each worker adds up
+	// to a tenth, at random, to this limit and the next two. 0, the default: no limit.
 	MaxTasksPerWorker int
-	// MaxWorkerAge replaces a worker when it has accepted calls for so long, and at random up to a
-	// tenth longer. 0, the default: never.
+	// MaxWorkerAge is how long a worker accepts calls before it is replaced. 0, the default: no
+	// limit.
 	MaxWorkerAge time.Duration
-	// MaxWorkerMemory replaces a worker whose resident size is over so many bytes, and at random up
-	// to a tenth more; the worker compares it each second while tasks run. A limit below the size
-	// of an idle worker fails the start. 0, the default: never.
+	// MaxWorkerMemory is the resident size in bytes above which a worker is replaced. The worker
+	// measures it each second while tasks run. A limit below the size of an idle worker fails the
+	// start. 0, the default: no limit.
 	MaxWorkerMemory int64
-	// MaxReplacing bounds how many workers are in a planned replacement at once, 1 … 512. The
-	// default is 1.
+	// MaxReplacing, 1 … 512, bounds how many workers a Reload and the three limits above replace at
+	// once. The default is 1.
 	MaxReplacing int
 
 	// StartTimeout bounds the time from the start of a worker process to its readiness; a slower
 	// worker is killed. The default is 10 s.
 	StartTimeout time.Duration
 	// DrainTimeout bounds how long running tasks go on in a worker that drains. Their contexts end
-	// a second before. Negative: no bound. The default is 30 s.
+	// a second earlier, or a fifth of DrainTimeout earlier if that is less. Negative: no bound. The
+	// default is 30 s.
 	DrainTimeout time.Duration
 	// FrameTimeout bounds how long the rest of a frame may take once its first byte has arrived.
 	// The default is 1 s.
 	FrameTimeout time.Duration
-	// DrainGrace bounds how long a worker that drains waits for the last frame of a client, on
-	// systems without an exact way to find out that there is none. The default is 1 s.
+	// DrainGrace bounds how long a worker that drains waits for the last frame of a client. It
+	// counts on systems other than Linux, where the worker cannot tell which frame is the last. The
+	// default is 1 s.
 	DrainGrace time.Duration
 
-	// Env lists the names of the environment variables that the workers get. The default, nil, is
-	// all; an empty list is none.
+	// Env lists the names of the environment variables that the workers get. The default, nil,
+	// means all; an empty list means none.
 	Env []string
 
 	// Logger gets the library's records and the workers' output, line by line, with the attributes
-	// worker and pid; it cuts lines at 64 KiB. The default is nil: the records go to
-	// slog.Default(), and the workers' output goes unchanged to the stdout and stderr of this
-	// process.
+	// worker, pid and stream; a line of more than 64 KiB becomes several records. The default is
+	// nil: the records go to slog.Default(), and the workers' output goes unchanged to the stdout
+	// and stderr of this process.
 	Logger *slog.Logger
 	// OnEvent gets every change in the state of a worker or the pool, one at a time and in order,
 	// on a goroutine of its own in the parent. It may call Reload and Shutdown. While it is slow,
 	// 1,024 events wait; the pool drops further ones and counts them in Event.Dropped. The default
-	// is nil.
+	// is nil: the events are only logged.
 	OnEvent func(Event)
 }
 

@@ -13,8 +13,9 @@ import (
 type Func[In, Out any] struct{ name string }
 
 // Define registers fn as a task under name, 1 … 255 bytes. Call it for a package-level variable or
-// at the beginning of main. It panics if the name is taken, if fn is nil, and if nothing of an In
-// or an Out would travel.
+// at the beginning of main. It panics if the name is taken or has another length, if fn is nil, and
+// if an In or an Out cannot travel: a function, a channel, a struct that has fields and no exported
+// one.
 //
 //	var resize = task.Define("resize", func(ctx context.Context, in Size) (Image, error) { … })
 //
@@ -42,7 +43,7 @@ type defined[In, Out any] struct {
 
 func (d *defined[In, Out]) Run(ctx context.Context, _ Info) (any, error) { return d.fn(ctx, d.in) }
 
-// Sync runs the function in a worker of c and returns what it returned.
+// Sync runs the function in a worker of c, as Caller.Sync does, and returns the function's result.
 func (f Func[In, Out]) Sync(ctx context.Context, c Caller, in In, opts ...CallOption) (Out, error) {
 	return As[Out](c.Sync(ctx, Named(f.name, in), opts...))
 }

@@ -18,7 +18,7 @@ type Client struct {
 	cfg    Config
 	ctx    context.Context // ended by Close
 	cancel context.CancelFunc
-	tasks  sync.WaitGroup // what attaches and detaches
+	tasks  sync.WaitGroup // the goroutines that attach and detach
 
 	mu     sync.Mutex
 	closed bool
@@ -43,8 +43,8 @@ type attachment struct {
 const attachLimit = time.Second
 
 // Dial connects to the running pool that cfg's TempDir and ServerName name. Of the other fields
-// only PushTimeout counts. ctx bounds Dial only. While the pool restarts under its name, calls fail
-// with NotRun.
+// only PushTimeout counts. ctx bounds Dial only. While no pool has this name, new calls fail with
+// ErrSockTimeout and NotRun; the Client connects to the next one by itself.
 func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -74,8 +74,8 @@ func (c *Client) attach(ctx context.Context) (*link, error) {
 	})}}, nil
 }
 
-// current returns the link to the pool that runs now or, while there is none, the attempt to
-// attach. It begins one if none is under way.
+// current returns the link to the pool that runs now or, without one, the attempt to attach, which
+// it begins if none is under way.
 func (c *Client) current() (*link, *attachment, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,20 +111,19 @@ func (c *Client) attachAgain(a *attachment) {
 	}
 }
 
-// unlink drops the link to a pool that is gone. Calls in flight end as its workers drain, or with
-// Close.
+// unlink drops the link. Calls in flight end when the workers have drained, or at Close.
 func (c *Client) unlink() {
 	l := c.link
 	c.link = nil
 	c.tasks.Go(func() {
-		// The callers learn what Close cut off.
+		// This error only counts the calls that Close ended; each of them has an error of its own.
 		_ = l.calls.client.Close(c.ctx)
 		_ = l.pool.Close()
 	})
 }
 
-// find returns the deliverer for the pool that runs now. While the pool is away it waits for it, at
-// most for timeout.
+// find returns the deliverer for the pool that runs now. Without one it waits for an attempt to
+// attach, at most for timeout.
 func (c *Client) find(ctx context.Context, timeout time.Duration) (d deliverer, waited time.Duration, err error) {
 	l, next, err := c.current()
 	if err != nil {

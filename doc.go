@@ -22,14 +22,14 @@
 //		fmt.Println(s, err)
 //	}
 //
-// A Runner is a task as a type of its own: Register registers it, and its exported fields are its
+// A task may also be a type: Register registers a Runner, whose exported fields are the task's
 // arguments.
 //
 // # Workers
 //
 // A worker is the same program with the same arguments, environment and working directory. It runs
-// main up to Start, AttachToServer or RunIfWorker, so call one of these before main has effects. In
-// a test binary, TestMain calls RunIfWorker first.
+// main up to Start, AttachToServer or RunIfWorker, so call one of these before main has side
+// effects. In a test binary, TestMain calls RunIfWorker first.
 //
 // # Delivery
 //
@@ -41,5 +41,5 @@
 //
 // WithTimeout bounds a whole call: encoding, choosing a worker, connecting, sending and waiting. A
 // worker does not start a task whose deadline has passed. A task that has begun runs on when its
-// caller's time is over, unless the caller asked for WithCancel.
+// caller's time is over, unless the call has WithCancel.
 package task

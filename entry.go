@@ -43,7 +43,8 @@ func IsWorker() bool { return entry.worker }
 
 // RunIfWorker runs the worker and does not return, if the program was re-executed as a worker of
 // one of the pools that cfgs describe, or of any pool if there are no cfgs. Otherwise it does
-// nothing. Call it in TestMain, and in a program that must branch off before its main has effects.
+// nothing. Call it in TestMain, and at the beginning of a main that has side effects before it
+// starts the pool. Without cfgs no OnWorkerStart and no OnException runs.
 func RunIfWorker(cfgs ...Config) {
 	entry.mu.Lock()
 	entry.asked = true

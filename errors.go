@@ -20,10 +20,9 @@ const (
 )
 
 // An Error is the error of a failed call. As, Decode and the methods of a Func may return a
-// decoding error in place of it: then the task ran, and its result has another type. errors.Is
-// finds the Status and the cause: ErrClosed, ErrNotStarted, the end of the caller's context. A
-// task's own error crosses the process boundary as text, so errors.Is does not find the task's
-// sentinels.
+// decoding error instead: then the task ran, and its result has another type. errors.Is finds the
+// Status and the cause: ErrClosed, ErrNotStarted, the end of the caller's context. A task's own
+// error crosses the process boundary as text, so errors.Is does not find the task's sentinels.
 type Error struct {
 	Status      Status
 	Delivery    Delivery
@@ -59,7 +58,8 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Status, e.Err}
 }
 
-// Causes of an *Error with ErrProcessBusy and NotRun.
+// Causes of an *Error with ErrProcessBusy and NotRun. ErrClosed is also the cause of an
+// ErrSockTimeout if Client.Close, or Shutdown at the end of its context, ended a call in flight.
 var (
 	ErrClosed     = errors.New("the pool is closed")
 	ErrNotStarted = errors.New("the pool is not started")

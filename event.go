@@ -2,7 +2,7 @@ package task
 
 import "github.com/taskd-go/task/tasktype"
 
-// An EventKind says what happened. The list is closed and stands in docs/operations.md too.
+// An EventKind says what happened. The list is closed; docs/operations.md has it too.
 type EventKind = tasktype.EventKind
 
 // The kinds of events.
@@ -14,9 +14,9 @@ const (
 	EventSpawnFailed   EventKind = tasktype.EventSpawnFailed   // fork or exec failed; Text is the error
 	EventDegraded      EventKind = tasktype.EventDegraded      // an index failed several times in a row
 	EventRecovered     EventKind = tasktype.EventRecovered     // a degraded index serves again
-	EventSoftLimit     EventKind = tasktype.EventSoftLimit     // a task passed its soft limit; Text: all goroutines
+	EventSoftLimit     EventKind = tasktype.EventSoftLimit     // a task passed its soft limit; Text: a goroutine dump
 	EventHardLimit     EventKind = tasktype.EventHardLimit     // a task passed its hard limit
-	EventSuspect       EventKind = tasktype.EventSuspect       // a worker failed by itself ten times in a row
+	EventSuspect       EventKind = tasktype.EventSuspect       // a worker failed ten times in a row by its own fault
 	EventDrift         EventKind = tasktype.EventDrift         // counters and records of a worker disagree; Text says how
 	EventSocketLost    EventKind = tasktype.EventSocketLost    // a worker's socket file was removed; it is bound again
 	EventReloaded      EventKind = tasktype.EventReloaded      // a reload is complete
@@ -35,7 +35,7 @@ const (
 //		Generation uint64
 //		Signal     int           // that ended the process; 0: none
 //		ExitCode   int           // of a process that exited
-//		Tasks      []RunningTask // what was running when the process ended
+//		Tasks      []RunningTask // what ran when the process ended, or the task past its limit
 //		Stderr     string        // the last lines that the process wrote to stderr
 //		Text       string
 //		Dropped    uint64 // events that were dropped before this one

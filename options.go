@@ -38,7 +38,7 @@ func WithCancel() CallOption {
 	return func(o *callOptions) { o.cancel = true }
 }
 
-// WithMeta sends m with the task, which finds it in Info.Meta: trace headers, for example. m has at
+// WithMeta sends m, such as trace headers, with the task, which finds it in Info.Meta. m has at
 // most 128 pairs, 127 together with WithCancel, and no key that begins with "taskd."; otherwise the
 // call fails with ErrIllegalPackage and is not sent.
 func WithMeta(m map[string]string) CallOption {
@@ -58,7 +58,7 @@ func optionsOf(timeout time.Duration, opts []CallOption) callOptions {
 	return o
 }
 
-// check says what is wrong with the options; "" if nothing is.
+// check returns what is wrong with the options, "" if nothing is.
 func (o *callOptions) check() string {
 	if o.soft < 0 || o.hard < 0 {
 		return fmt.Sprintf("WithTimeLimit(%v, %v): a limit must not be negative", o.soft, o.hard)
@@ -86,9 +86,9 @@ func (o *callOptions) maxMeta() int {
 }
 
 // WithTimeLimit limits the run of this task. After soft its context ends, with the cause
-// ErrSoftLimit; after hard its worker is replaced and killed. Of each limit and the one in Config
-// the smaller counts; 0 keeps Config's. A call with a negative limit, or with soft >= hard > 0,
-// fails with ErrIllegalPackage and is not sent.
+// ErrSoftLimit; after hard its worker is replaced and killed. The smaller of each limit and
+// Config's counts; 0 keeps Config's. A call with a negative limit, or with soft >= hard > 0, fails
+// with ErrIllegalPackage and is not sent.
 func WithTimeLimit(soft, hard time.Duration) CallOption {
 	return func(o *callOptions) { o.soft, o.hard = soft, hard }
 }

@@ -29,10 +29,10 @@ const (
 
 const (
 	bootGrace   = time.Second      // how long OnWorkerStart may go on once the parent is gone
-	orphanLimit = 30 * time.Second // bounds the drain of a worker without a parent that has a task past its hard limit
+	orphanLimit = 30 * time.Second // bounds the drain if the parent is gone and a task is past its hard limit
 )
 
-// A process is the worker that this process is.
+// A process holds the state of a worker process, which is this one.
 type process struct {
 	cfg      Config
 	handover control.Handover
@@ -60,7 +60,7 @@ func runWorker(cfg Config) int {
 	}
 	signal.Notify(p.signals, syscall.SIGTERM, syscall.SIGINT)
 	// With Notify, a write to the output of a parent that died fails and does not kill this
-	// process. Unlike an ignored signal, this is not inherited by its children.
+	// process. Child processes do not inherit this, as they would inherit an ignored signal.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if err := p.boot(); err != nil {
 		// An error here means that the parent is gone.
@@ -175,7 +175,7 @@ func overdue(kind control.Kind, o worker.Overdue) control.Message {
 	}
 }
 
-// tell sends m, however long the parent is stopped. It returns false if the parent is gone; then
+// tell sends m. While the parent is stopped, it waits. It returns false if the parent is gone; then
 // the end of the channel ends this process.
 func (p *process) tell(m control.Message) bool {
 	for {

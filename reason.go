@@ -13,7 +13,7 @@ const (
 
 	ReasonCrashed         Reason = tasktype.ReasonCrashed         // it ended by itself, or with an error in its drain
 	ReasonKilled          Reason = tasktype.ReasonKilled          // a signal ended it that the pool did not send
-	ReasonOutOfMemory     Reason = tasktype.ReasonOutOfMemory     // the kernel killed it for memory, or gave it no more
+	ReasonOutOfMemory     Reason = tasktype.ReasonOutOfMemory     // the kernel killed it for memory, or refused it memory
 	ReasonBootFailed      Reason = tasktype.ReasonBootFailed      // it ended or gave up before it was ready
 	ReasonBootTimeout     Reason = tasktype.ReasonBootTimeout     // it was not ready within StartTimeout and was killed
 	ReasonSpawnFailed     Reason = tasktype.ReasonSpawnFailed     // fork or exec failed
@@ -29,10 +29,10 @@ const (
 	ReasonReloadAborted  Reason = tasktype.ReasonReloadAborted  // Reload gave up
 	ReasonSoftLimit      Reason = tasktype.ReasonSoftLimit      // a task passed its soft limit
 	ReasonHardLimit      Reason = tasktype.ReasonHardLimit      // a task passed its time limit
-	ReasonSuspect        Reason = tasktype.ReasonSuspect        // it failed by itself ten times in a row
+	ReasonSuspect        Reason = tasktype.ReasonSuspect        // it failed ten times in a row by its own fault
 	ReasonSocketLost     Reason = tasktype.ReasonSocketLost     // its socket file was removed
 	ReasonDrift          Reason = tasktype.ReasonDrift          // its counters and its records disagree
-	ReasonOutputBlocked  Reason = tasktype.ReasonOutputBlocked  // the parent's own output takes no more
+	ReasonOutputBlocked  Reason = tasktype.ReasonOutputBlocked  // the parent's own output is blocked
 	ReasonStartFailed    Reason = tasktype.ReasonStartFailed    // another worker of the pool did not start
 	ReasonShutdown       Reason = tasktype.ReasonShutdown       // the end of the pool
 )

@@ -13,8 +13,8 @@ import (
 // Register registers the type of r as a task under its import path and type name, such as
 // "example.org/shop/mail.Send", or "main.Send" in package main. T and *T are one type. Call it in
 // an init function or at the beginning of main, so that every worker has the same registry. It
-// panics if another type has the name, if the type has no name, and if nothing of its values would
-// travel: a function, a channel, a struct that has fields and no exported one.
+// panics if another type has the name, if the type has no name, and if its values cannot travel: a
+// function, a channel, a struct that has fields and no exported one.
 func Register(r Runner) {
 	t := registry.TypeOf(r)
 	if t.Name() == "" {
@@ -23,7 +23,8 @@ func Register(r Runner) {
 	RegisterName(t.PkgPath()+"."+t.Name(), r)
 }
 
-// RegisterName registers the type of r under name, 1 … 255 bytes. Otherwise it is like Register.
+// RegisterName registers the type of r under name, 1 … 255 bytes. Otherwise it does what Register
+// does.
 func RegisterName(name string, r Runner) {
 	if _, ok := r.(named); ok {
 		panic(
@@ -69,7 +70,7 @@ func decodeArgs(payload []byte, v any) error {
 // Named returns a task that is known by its name only, for callers that do not have its type: a
 // command line, another program. It runs in a worker and not here.
 //
-// args are the task's arguments; nil: none. A registered Runner reads its fields from a map by
+// args are the task's arguments; nil means none. A registered Runner reads its fields from a map by
 // field name, or from a struct: upper and lower case differ, an unknown key is ignored, and a field
 // without a key is zero. A function of Define reads one value.
 func Named(name string, args any) Runner { return named{registry.Named{Name: name, Args: args}} }

@@ -5,9 +5,9 @@ import "github.com/taskd-go/task/internal/codec"
 // A Result is what a task returned. It is safe for concurrent use.
 type Result struct{ raw []byte }
 
-// Decode decodes the result into v, a non-nil pointer. For a number that does not fit and for a
-// value of another kind the error names the value and its place; Decode converts nothing silently.
-// A []byte of 16 KiB or more is not copied: it is the Result's own memory.
+// Decode decodes the result into v, a non-nil pointer. Decode converts nothing silently: if a
+// number does not fit or a value has another kind, the error names the value and its place. A
+// []byte of 16 KiB or more is not copied: it is the Result's own memory.
 func (r Result) Decode(v any) error { return codec.Decode(r.bytes(), v) }
 
 // Value returns the result as nil, bool, int64 (uint64 above it), float64, string, []byte,

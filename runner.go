@@ -11,8 +11,9 @@ import (
 // are its arguments. They travel as a msgpack map by field name, so another build of the program,
 // or a program in another language, can send them.
 //
-// The context of Run ends for the soft limit, in the last second of DrainTimeout, at the end of
-// Shutdown's context and, with WithCancel, when the caller is gone; see ErrSoftLimit.
+// The context of Run ends at the soft limit, in the last second of DrainTimeout, at the end of
+// Shutdown's context and, with WithCancel, when the caller is gone. Its cause is ErrSoftLimit,
+// ErrDrain, ErrShutdown or ErrCallerGone.
 type Runner interface {
 	Run(ctx context.Context, info Info) (any, error)
 }
@@ -39,7 +40,7 @@ type Info = tasktype.Info
 func Draining(ctx context.Context) <-chan struct{} { return worker.Draining(ctx) }
 
 // The causes for which a task's context ends. In the task, errors.Is(context.Cause(ctx), ErrDrain)
-// reports whether it was ErrDrain.
+// tests for one of them.
 var (
 	ErrSoftLimit  = worker.ErrSoftLimit  // the task passed its soft time limit
 	ErrDrain      = worker.ErrDrain      // the last second of DrainTimeout began

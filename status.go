@@ -14,10 +14,10 @@ type Status = protocol.Status
 const (
 	ErrProcessBusy      Status = protocol.StatusBusy             // -2: no free slot, or the pool takes no calls
 	ErrProtocol         Status = protocol.StatusProtocol         // -3: the frame was malformed
-	ErrIllegalPackage   Status = protocol.StatusIllegal          // -4: no package, or its task is unknown or not allowed
-	ErrTask             Status = protocol.StatusTaskError        // -5: the task failed, and its OnException too
+	ErrIllegalPackage   Status = protocol.StatusIllegal          // -4: the package, its task or its arguments are invalid
+	ErrTask             Status = protocol.StatusTaskError        // -5: the task failed, or a value cannot be encoded
 	ErrPackageExpire    Status = protocol.StatusExpired          // -6: the deadline passed before the task started
-	ErrSockTimeout      Status = protocol.StatusSockTimeout      // -7: connecting, sending or receiving failed or took too long
+	ErrSockTimeout      Status = protocol.StatusSockTimeout      // -7: a connect, send or receive failed or timed out
 	ErrPackageTooLarge  Status = protocol.StatusPackageTooLarge  // -8: the request is over MaxPackageSize
 	ErrResponseTooLarge Status = protocol.StatusResponseTooLarge // -9: the task ran; its result is over MaxPackageSize
 )

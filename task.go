@@ -165,7 +165,7 @@ func (t *Task) connect(ctx context.Context) error {
 	return nil
 }
 
-// find returns the deliverer for this pool, or the error for which there is none.
+// find returns the deliverer for this pool, or why the pool takes no call.
 func (t *Task) find(ctx context.Context, timeout time.Duration) (d deliverer, waited time.Duration, err error) {
 	t.mu.Lock()
 	st, own, remote := t.state, t.deliverer, t.remote
@@ -211,7 +211,7 @@ func (t *Task) Status() []WorkerStatus {
 // at its path now. It returns when each successor accepts calls. A successor is ready before its
 // predecessor drains, so no call fails because of a Reload. If the new executable does not boot or
 // lacks one of the pool's tasks, or if ctx ends, Reload returns an error and the workers that were
-// not yet replaced stay.
+// not yet replaced stay. A second Reload at the same time fails.
 func (t *Task) Reload(ctx context.Context) error {
 	t.mu.Lock()
 	pool, st := t.pool, t.state

@@ -39,8 +39,9 @@ type fault struct {
 	task string
 }
 
-// Fail makes the worker that takes the next call of the task with this name simulate f. An empty name
-// is any task. Each Fail is for one call; several wait in the order of their calls of Fail.
+// Fail makes the worker that takes the next call of the task with this name simulate f. An empty
+// name matches any task. Each Fail applies to one call. If several match a call, the first one
+// applies.
 func (p *Pool) Fail(f Fault, task string) {
 	p.faults.mu.Lock()
 	defer p.faults.mu.Unlock()
@@ -54,7 +55,7 @@ func (p *Pool) FailStarts(n int) {
 	p.faults.starts = n
 }
 
-// take returns the fault that waits for a call of task, worker.NoFault if none does.
+// take returns the first fault that waits for a call of task, or worker.NoFault.
 func (f *faults) take(task string) worker.Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()

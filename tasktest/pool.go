@@ -54,7 +54,7 @@ type Pool struct {
 var _ task.Caller = (*Pool)(nil)
 
 // New starts a pool and shuts it down in t's cleanup. If the pool does not start, New fails t. cfg
-// is the one of a real pool; the package's comment lists the fields that do not count.
+// means what it means to task.New; the package's comment lists the fields without effect.
 func New(t testing.TB, cfg task.Config) *Pool {
 	t.Helper()
 	p, err := Start(cfg)
@@ -72,8 +72,8 @@ func New(t testing.TB, cfg task.Config) *Pool {
 	return p
 }
 
-// Start starts a pool and returns the error if it does not start: a *task.ConfigError, as task.New
-// does, or an error as Task.Start does. The caller shuts the pool down.
+// Start starts a pool, which the caller shuts down. If the pool does not start, the error is a
+// *task.ConfigError, as that of task.New, or one like that of Task.Start.
 func Start(cfg task.Config) (*Pool, error) {
 	dir, err := os.MkdirTemp("", "task") // t.TempDir is too long for a socket's path
 	if err != nil {
@@ -150,8 +150,8 @@ func (p *Pool) start() (err error) {
 	return err
 }
 
-// Config returns the configuration with the defaults filled in. task.Dial reaches the pool with its
-// TempDir and ServerName.
+// Config returns the configuration with the defaults filled in. With its TempDir and ServerName
+// task.Dial reaches the pool.
 func (p *Pool) Config() task.Config { return p.cfg }
 
 // Status lists the workers by index. It returns the last counts after Shutdown.

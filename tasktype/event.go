@@ -2,7 +2,7 @@ package tasktype
 
 import "time"
 
-// An EventKind says what happened. The list is closed and stands in docs/operations.md too.
+// An EventKind says what happened. The list is closed; docs/operations.md has it too.
 type EventKind string
 
 // The kinds of events.
@@ -14,9 +14,9 @@ const (
 	EventSpawnFailed   EventKind = "spawn_failed"   // fork or exec failed; Text is the error
 	EventDegraded      EventKind = "degraded"       // an index failed several times in a row
 	EventRecovered     EventKind = "recovered"      // a degraded index serves again
-	EventSoftLimit     EventKind = "soft_limit"     // a task passed its soft limit; Text: all goroutines
+	EventSoftLimit     EventKind = "soft_limit"     // a task passed its soft limit; Text: a goroutine dump
 	EventHardLimit     EventKind = "hard_limit"     // a task passed its hard limit
-	EventSuspect       EventKind = "suspect"        // a worker failed by itself ten times in a row
+	EventSuspect       EventKind = "suspect"        // a worker failed ten times in a row by its own fault
 	EventDrift         EventKind = "drift"          // counters and records of a worker disagree; Text says how
 	EventSocketLost    EventKind = "socket_lost"    // a worker's socket file was removed; it is bound again
 	EventReloaded      EventKind = "reloaded"       // a reload is complete
@@ -34,7 +34,7 @@ type Event struct {
 	Generation uint64        `json:"generation"`
 	Signal     int           `json:"signal"`   // that ended the process; 0: none
 	ExitCode   int           `json:"exitCode"` // of a process that exited
-	Tasks      []RunningTask `json:"tasks"`    // what was running when the process ended
+	Tasks      []RunningTask `json:"tasks"`    // what ran when the process ended, or the task past its limit
 	Stderr     string        `json:"stderr"`   // the last lines that the process wrote to stderr
 	Text       string        `json:"text"`
 	Dropped    uint64        `json:"dropped"` // events that were dropped before this one

@@ -11,7 +11,7 @@ const (
 
 	ReasonCrashed         Reason = "crashed"          // it ended by itself, or with an error in its drain
 	ReasonKilled          Reason = "killed"           // a signal ended it that the pool did not send
-	ReasonOutOfMemory     Reason = "out_of_memory"    // the kernel killed it for memory, or gave it no more
+	ReasonOutOfMemory     Reason = "out_of_memory"    // the kernel killed it for memory, or refused it memory
 	ReasonBootFailed      Reason = "boot_failed"      // it ended or gave up before it was ready
 	ReasonBootTimeout     Reason = "boot_timeout"     // it was not ready within StartTimeout and was killed
 	ReasonSpawnFailed     Reason = "spawn_failed"     // fork or exec failed
@@ -27,10 +27,10 @@ const (
 	ReasonReloadAborted  Reason = "reload_aborted"  // Reload gave up
 	ReasonSoftLimit      Reason = "soft_limit"      // a task passed its soft limit
 	ReasonHardLimit      Reason = "hard_limit"      // a task passed its time limit
-	ReasonSuspect        Reason = "suspect"         // it failed by itself ten times in a row
+	ReasonSuspect        Reason = "suspect"         // it failed ten times in a row by its own fault
 	ReasonSocketLost     Reason = "socket_lost"     // its socket file was removed
 	ReasonDrift          Reason = "drift"           // its counters and its records disagree
-	ReasonOutputBlocked  Reason = "output_blocked"  // the parent's own output takes no more
+	ReasonOutputBlocked  Reason = "output_blocked"  // the parent's own output is blocked
 	ReasonStartFailed    Reason = "start_failed"    // another worker of the pool did not start
 	ReasonShutdown       Reason = "shutdown"        // the end of the pool
 )
