@@ -27,8 +27,8 @@ func (r WorkerRow) ConnClose(place int) {
 	}
 }
 
-// LastRead returns the greatest id that ConnRead stored for the connection of id, which the high 32
-// bits of an id name. The row's process may have ended.
+// LastRead returns the greatest id that ConnRead stored for the connection of id. The high 32 bits
+// of an id identify its connection. The row's process may have ended.
 func (r Row) LastRead(id uint64) (last uint64, ok bool) {
 	defer runtime.KeepAlive(r.t)
 	slots := &r.t.conns[r.n]

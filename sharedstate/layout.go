@@ -60,8 +60,8 @@ const (
 
 type counters [numCounters]atomic.Uint64
 
-// load returns the values, from the last to the first: what a worker counts as ended it has counted
-// as accepted before.
+// load reads the values from the last to the first. A worker counts a task as accepted before it
+// counts its end, so accepted is never below success + fail.
 func (c *counters) load() (v counts) {
 	for i := numCounters - 1; i >= 0; i-- {
 		v[i] = c[i].Load()
@@ -131,7 +131,7 @@ type life struct {
 const (
 	rowFree    = iota
 	rowBooting // allocated, never current
-	rowServing // was made current: it counts in Status, also when it retires
+	rowServing // was made current: it counts in Status, even after another row became current
 	rowEnded   // finished, its counts are in the index's totals
 )
 

@@ -92,7 +92,7 @@ func (p *Parent) SetCurrent(index int, r ParentRow) {
 	p.bump()
 }
 
-// SetRestarting sets what Status shows of an index, also of one without a row.
+// SetRestarting sets what Status shows of an index, even of one without a row.
 func (p *Parent) SetRestarting(index int, degraded bool, restarts uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

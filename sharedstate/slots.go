@@ -5,7 +5,7 @@ type Outcome uint8
 
 const (
 	Succeeded     Outcome = iota
-	Failed                // also if the task's own OnException returned a result
+	Failed                // even if the task's own OnException returned a result
 	ExpiredInSlot         // its deadline passed before it ran: counts in fail and expired
 )
 

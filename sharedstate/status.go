@@ -9,7 +9,7 @@ import (
 
 // Status returns one element for each index, in order, with the sums of its ended processes and the
 // current one. A process that retires has an element of its own, with its own counts, after that of
-// its index. Status counts every process once, also during Finish.
+// its index. Status counts every process once, even during Finish.
 func (t *Table) Status() []tasktype.WorkerStatus {
 	var all []tasktype.WorkerStatus
 	t.consistent(func() {

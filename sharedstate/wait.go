@@ -11,7 +11,7 @@ import (
 )
 
 // A queue holds the callers of one process that wait for a worker, in order. While it is not empty,
-// one goroutine, the watcher, sleeps on the table for all of them.
+// one goroutine, the watcher, sleeps on the table's futex for all of them.
 type queue struct {
 	waiting atomic.Int32 // len(waiters), for readers without mu
 
@@ -26,13 +26,13 @@ type queue struct {
 // A waiter gets its row through a channel of capacity 1, so that serving never blocks.
 type waiter struct{ row chan Row }
 
-// defaultRecheck bounds a sleep on the table. After it the watcher ends if no caller waits. It also
-// makes up for the wake-up of a process that died before it could send it.
+// defaultRecheck bounds one sleep on the futex. After it the watcher ends if no caller waits. It
+// also makes up for the wake-up of a process that died before it could send it.
 const defaultRecheck = 100 * time.Millisecond
 
 // PickWait does what Pick does, but waits up to d for a free worker. Waiting callers get rows in
 // the order of their calls. ok is false if ctx or d ended first, or if the pool or the Chooser is
-// closed. However many callers wait, one thread of the process sleeps on the table.
+// closed. However many callers wait, one thread of the process sleeps on the futex.
 func (c *Chooser) PickWait(ctx context.Context, d time.Duration) (r Row, ok bool) {
 	if c.queue.waiting.Load() == 0 {
 		if r, ok := c.Pick(); ok {

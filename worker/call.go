@@ -104,7 +104,7 @@ func (k *call) keepPayload(owned bool) {
 	k.payload = k.copied.b
 }
 
-// do carries the call on to its end.
+// do prepares the call if that is still to be done, and runs it.
 func (k *call) do() {
 	if !k.ready {
 		k.prepare()
@@ -153,7 +153,7 @@ func (k *call) prepared() {
 	}
 }
 
-// run runs the task and finishes the call, also if the task ends its goroutine.
+// run runs the task and finishes the call, even if the task ends its goroutine.
 func (k *call) run() {
 	defer k.finish()
 	defer k.handle()
@@ -274,8 +274,8 @@ func (k *call) logFailure(level slog.Level, what string, err error) {
 	k.s.log.Log(context.Background(), level, what, attrs...)
 }
 
-// guard runs f, which sets *err. If f panics, *err becomes a *PanicError; if f ends the goroutine,
-// *err is errGoexit for the deferred functions of the caller.
+// guard runs f, which sets *err. If f panics, *err becomes a *PanicError. If f ends the goroutine,
+// the caller's deferred functions find errGoexit in *err.
 func guard(err *error, f func()) {
 	*err = errGoexit
 	defer func() {
@@ -286,7 +286,7 @@ func guard(err *error, f func()) {
 	f()
 }
 
-// textOf returns the text of err, also if its Error method panics.
+// textOf returns the text of err, even if its Error method panics.
 func textOf(err error) (text string) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -92,8 +92,8 @@ func (c *conn) read() {
 	}
 }
 
-// take admits one package or refuses it. The checks have the order that PROTOCOL.md gives. It
-// returns false if the connection reads no more.
+// take admits one package or refuses it. Its checks have the order that PROTOCOL.md gives. It
+// returns false if the connection must read no further.
 func (c *conn) take(body []byte, owned bool) bool {
 	s := c.s
 	c.open()
@@ -131,7 +131,7 @@ func (c *conn) take(body []byte, owned bool) bool {
 	k := c.newCall(&p, typ, now, fault)
 	switch {
 	case fault == DieAfterAccepting:
-		s.cfg.Row.Begin(k.record) // no proof is possible that it has not
+		s.cfg.Row.Begin(k.record) // so that nothing proves that the task did not begin
 		s.Kill()
 		k.complete()
 		return false
@@ -196,7 +196,7 @@ func readFault(err error, frameTimeout time.Duration) (protocol.Status, string) 
 	return protocol.StatusOK, ""
 }
 
-// shut makes the peer's writes fail and reads what it has written. So the peer does not hang in a
+// shut makes the peer's writes fail and reads what it has written. So the peer is not blocked in a
 // write and reads its answer, and closing does not reset the connection.
 func (c *conn) shut() {
 	discard(c.nc, c.s.cfg.FrameTimeout)

@@ -1,5 +1,5 @@
-// Package worker is one worker process of a pool: it accepts connections, admits packages, runs
-// tasks, answers, and drains. Programs use package task.
+// Package worker implements a worker process of a pool: it accepts connections, admits packages,
+// runs tasks, answers, and drains. Programs use package task.
 //
 // # The path of a call
 //
@@ -14,28 +14,28 @@
 // # Counters
 //
 // A task counts as a success if Run returned no error and its result fitted into a response frame.
-// It counts as failed if it returned an error, panicked or ended its goroutine, also if its
-// OnException returned a result; and if its result could not be encoded (-5) or was over the limit
-// (-9).
+// It counts as failed if it returned an error, panicked or ended its goroutine, even if its
+// OnException returned a result. It also counts as failed if its result could not be encoded (-5)
+// or was over the limit (-9).
 //
 // # A client that does not read
 //
-// A write to a full socket has 10 s. After that the connection is closed and its answers are
-// dropped. Until then, tasks that end leave their answers in the connection's queue and release
+// A write to a full socket may take 10 s. Then the server closes the connection and drops its
+// answers. Until then, tasks that end leave their answers in the connection's queue and release
 // their slots. The connection takes no new package while its queue holds more than 1 MiB, so it
 // never holds more than that and the answers of the tasks that were running, at most MaxRunningNum
 // of them.
 //
 // # Time limits
 //
-// One goroutine watches all tasks with one timer, which is set to the next limit and to the audit,
-// once a second while tasks run. An idle worker has only the timer of its age limit. Limits count
-// from the moment in which the task took its slot.
+// One goroutine, the watch, enforces all limits with one timer. It wakes at the next limit and,
+// while tasks run, once a second for an audit of the counters. In an idle worker it wakes only for
+// the age limit. Limits count from the moment in which the task took its slot.
 //
 // # Recycling
 //
-// A worker that has run so many tasks, is so old, or holds so much memory requests a successor
-// (recycle.go), and serves on until the parent makes it drain.
+// A worker that reaches its limit of tasks, age or memory requests a successor (recycle.go), and
+// serves on until the parent makes it drain.
 //
 // # The end of a connection
 //

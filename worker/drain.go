@@ -16,8 +16,9 @@ type drainState struct {
 	idleAt int64 // since when no task runs; 0: tasks run
 }
 
-// limit returns when Serve gives up at the latest. Once no task runs, Serve waits only for clients
-// to read their answers, and for readers whose descriptor a task has closed.
+// limit returns when Serve gives up. Once no task runs, Serve waits only for clients to read their
+// answers, and for readers whose descriptor a task has closed: at most answerTimeout and a second
+// more.
 func (d *drainState) limit(now int64, running int, answerTimeout time.Duration) int64 {
 	if running > 0 {
 		d.idleAt = 0
@@ -48,7 +49,7 @@ func (d *drainState) extend(late int64) {
 // with -2 before it closes stopped; a later call of Drain can ask for that until stopped is closed.
 //
 // A second call may shorten within but not lengthen it. Drain does not block. It is safe for
-// concurrent use, also before Serve, which then begins with the drain.
+// concurrent use, and may be called before Serve, which then begins with the drain.
 func (s *Server) Drain(within time.Duration, end bool) (stopped <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

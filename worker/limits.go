@@ -16,8 +16,8 @@ const (
 	dumpEvery = time.Second // between dumps: one stops the worker for a moment, and the parent has to read it
 )
 
-// suspension is a delay of a timer that shows that the process was stopped or frozen, and not that
-// the machine is busy. Its tasks could not run either.
+// suspension is the delay of a timer from which the process counts as stopped or frozen, and not as
+// slow on a busy machine. Its tasks could not run either.
 const suspension = time.Second
 
 // lateness returns for how long the process was suspended, 0 if it was not, given a timer that was
@@ -38,7 +38,7 @@ type Overdue struct {
 	Dump    []byte // soft limit: all goroutines, at most 256 KiB; nil within 1 s of the last dump
 }
 
-// A schedule is when the watch wakes: instants of CLOCK_MONOTONIC; 0: never.
+// A schedule says when the watch wakes, in instants of CLOCK_MONOTONIC; 0: never.
 type schedule struct {
 	wakeAt  int64
 	auditAt int64
@@ -94,8 +94,7 @@ func (k *call) limit(at int64) int64 {
 	return at + k.suspended
 }
 
-// arm makes the watch wake at t at the latest. For t = 0 it does nothing. The caller holds
-// Server.mu.
+// arm makes the watch wake at t or earlier. For t = 0 it does nothing. The caller holds Server.mu.
 func (s *Server) arm(t int64) {
 	if t == 0 || s.watch.wakeAt != 0 && s.watch.wakeAt <= t {
 		return
@@ -151,7 +150,8 @@ func (p *pastDue) collect(s *Server, k *call, now int64) {
 	}
 }
 
-// sweep acts on everything that is due, and returns when to sweep again, 0 for when arm says.
+// sweep acts on everything that is due, and returns when to sweep again; 0: not before arm asks for
+// it.
 func (s *Server) sweep(now int64) (next int64) {
 	var past pastDue
 	s.mu.Lock()
@@ -197,9 +197,9 @@ func (s *Server) sweep(now int64) (next int64) {
 	return next
 }
 
-// softLimits ends the contexts of the tasks, and sends a dump from before that to the parent.
-// Neither a parent nor a client that hangs may hold up the watch, so here and in hardLimit what
-// waits for them has a goroutine of its own.
+// softLimits takes a dump, ends the contexts of the tasks, and sends the dump to the parent. A
+// parent or a client that hangs must not block the watch, so softLimits and hardLimit send from
+// goroutines of their own.
 func (s *Server) softLimits(past []*call) {
 	var dump []byte
 	if len(past) > 0 && s.cfg.OnSoftLimit != nil && s.mayDump() {

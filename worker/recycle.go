@@ -57,8 +57,8 @@ func (s *Server) beginAge() {
 	s.arm(s.recycle.ageAt)
 }
 
-// requestSuccessor calls OnRecycle, once, unless the worker drains. The caller holds Server.mu and
-// holds up the end of Serve.
+// requestSuccessor calls OnRecycle, once, unless the worker drains. The caller holds Server.mu, and
+// Serve waits for its goroutine.
 func (s *Server) requestSuccessor(reason tasktype.Reason) {
 	if s.recycle.asked || s.drain.begun || s.cfg.OnRecycle == nil {
 		return

@@ -12,7 +12,7 @@ import (
 
 const (
 	auditEvery  = time.Second
-	auditLooks  = 20 // reads in a row: a difference in all of them is no task that begins or ends
+	auditLooks  = 20 // reads in a row: one of them should miss the moment in which a task begins or ends
 	listedTasks = 20 // tasks that an error names
 )
 
@@ -119,9 +119,9 @@ func (s *Server) callerGone(c *conn) {
 	s.endContexts(ErrCallerGone, func(k *call) bool { return k.cancel && k.c == c })
 }
 
-// audit compares the in-flight records with the row's running tasks. Both change meanwhile, and on
-// a busy machine a task may rest long between the two changes, so audit reports only a difference
-// that two audits in a row find in every read.
+// audit compares the in-flight records with the row's running tasks. A task changes the two one
+// after the other, and on a busy machine much time may pass in between. So audit reports only a
+// difference that two audits in a row find in every read.
 func (s *Server) audit() {
 	var records, running int
 	for range auditLooks {

@@ -33,7 +33,7 @@ type Config struct {
 	Listener       *net.UnixListener // the Server does not close it
 	MaxPackageSize int               // bytes of a whole frame; 0: the default
 	FrameTimeout   time.Duration     // bounds the rest of a frame that has begun; 0: the default
-	DrainGrace     time.Duration     // bounds the wait for a half-close where CloseRead is no barrier; 0: the default
+	DrainGrace     time.Duration     // bounds the wait for a half-close if sys.BarrierRead is false; 0: the default
 	SoftTimeLimit  time.Duration     // 0: no limit
 	TimeLimit      time.Duration     // 0: no limit
 	Recycle        Recycle
@@ -57,8 +57,8 @@ type Config struct {
 	OnRecycle func(reason tasktype.Reason)
 	// OnLarge is called at the first request or result of at least 16 KiB, which waits for it.
 	OnLarge func()
-	// Fault, if not nil, says for each package whether the server simulates a crash. It serves the
-	// tests' pools inside one process.
+	// Fault, if not nil, says for each package whether the server simulates a crash. Package
+	// tasktest uses it.
 	Fault func(task string) Fault
 }
 
@@ -67,9 +67,9 @@ type Server struct {
 	cfg           Config
 	log           *slog.Logger
 	greeting      []byte
-	epoch         time.Time // the same instant as epochNow, on the other clock
+	epoch         time.Time // the same instant as epochMono, on Go's clock
 	epochMono     int64
-	barrier       bool // CloseRead is exact here
+	barrier       bool // sys.BarrierRead, unless a test sets it
 	answerTimeout time.Duration
 	types         atomic.Pointer[map[string]*taskType]
 	buffers       buffers
@@ -239,7 +239,7 @@ func (s *Server) ended(c *conn) {
 	s.noticeEmpty()
 }
 
-// typeOf finds a task type. For a type that it found before it takes no lock and allocates nothing.
+// typeOf finds a task type. If it found the type before, it takes no lock and allocates nothing.
 func (s *Server) typeOf(name []byte) (t *taskType, why string) {
 	if t := (*s.types.Load())[string(name)]; t != nil {
 		return t, ""

@@ -58,7 +58,7 @@ func ranOut(err error) bool {
 }
 
 // asked returns the result of f, which calls methods of a task's error. If they panic, it returns
-// the zero value.
+// false.
 func asked(f func() bool) (answer bool) {
 	defer func() {
 		if recover() != nil {

@@ -33,7 +33,7 @@ type Failure struct {
 	TaskID uint64
 	Task   string
 	Err    error  // what OnException returned, or Run's error; a *PanicError for a panic
-	Text   string // the text of Err, also if its Error method panics
+	Text   string // the text of Err, even if its Error method panics
 }
 
 // The causes for which a task's context ends.

@@ -37,14 +37,14 @@ func (c *Client) Many(ctx context.Context, calls []Call) (replies []Reply, failu
 	return m.replies, m.failures
 }
 
-// A batch is the state of one Many. Only the goroutine of Many uses it, but for the fields that mu
+// A batch is the state of one Many. Only the goroutine of Many uses it, except the fields that mu
 // protects.
 type batch struct {
 	c     *Client
 	ctx   context.Context // of Many; the batch does not outlive it
 	calls []Call
-	// While a call is with a worker, what ends the attempt writes its reply and failure, before
-	// end.
+	// While a call is with a worker, only the goroutine that ends the attempt writes its reply and
+	// failure, before it calls end.
 	replies  []Reply
 	failures []*Failure // of a call in todo: of its last attempt
 	items    []item
@@ -117,8 +117,8 @@ func (m *batch) run() {
 	}
 }
 
-// place sends the calls in todo to workers with free slots. Of the others, those that may wait for
-// a slot stay in todo.
+// place sends the calls in todo to workers with free slots. Those without a slot stay in todo if
+// they may wait, and fail otherwise.
 func (m *batch) place() {
 	todo := m.inTime()
 	if !m.c.calls.closed() {
@@ -166,8 +166,8 @@ func (m *batch) placeNext() {
 	}
 }
 
-// placeOne waits for a slot as long as call i may, and sends the call. It returns false if there
-// was no slot.
+// placeOne waits for a slot as long as call i allows, and sends the call. It returns false if no
+// slot became free.
 func (m *batch) placeOne(i int) bool {
 	row, f := m.c.choose(m.items[i].budget)
 	if f != nil {
@@ -226,8 +226,8 @@ func (m *batch) sendTogether(row sharedstate.Row, ws []*waiter) {
 	}
 }
 
-// unconnected ends the attempt of ws for lack of a connection. If only the time of some was up, it
-// ends theirs and returns the others.
+// unconnected ends the attempt of ws, for which no connection could be opened. If only some of them
+// are out of time, it ends those and returns the others.
 func (m *batch) unconnected(ws []*waiter, first *waiter, f *Failure, o outcome) (others []*waiter) {
 	for _, w := range ws {
 		it := &m.items[w.call]
@@ -249,7 +249,7 @@ func (m *batch) addInFlight(n int) {
 
 // answered takes answers from a shared connection.
 func (m *batch) answered(answers []answer) {
-	// First of all, because other calls of this batch may wait for the slots.
+	// The slots come first, because other calls of this batch may wait for them.
 	for rest := answers; len(rest) > 0; {
 		row, n := rest[0].waiter.row, 1
 		for n < len(rest) && rest[n].waiter.row == row {
@@ -286,8 +286,8 @@ func (m *batch) end(i int, unreachable bool) {
 	m.endedLocked(1)
 }
 
-// endedLocked subtracts n calls from those in flight, unlocks, and wakes the goroutine of Many if
-// it has something to do.
+// endedLocked subtracts n calls from those in flight, unlocks mu, and wakes the goroutine of Many
+// if it has something to do.
 func (m *batch) endedLocked(n int) {
 	m.inFlight -= n
 	wake := m.inFlight == 0 || len(m.done) > 0

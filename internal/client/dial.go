@@ -71,8 +71,8 @@ func (c *Client) usable(to target) bool {
 	return ok && now == to.row && to.row.Generation() == to.generation && to.row.Accepting()
 }
 
-// The interval of polling doubles from minPoll to maxPoll. What is polled is a full backlog, and
-// the row during the wait for a greeting.
+// A full backlog is polled, and so is the row during the wait for a greeting. The interval doubles
+// from minPoll to maxPoll.
 const (
 	minPoll = time.Millisecond
 	maxPoll = 100 * time.Millisecond

@@ -6,8 +6,8 @@
 // share one connection, where several frames go out in one write and one goroutine reads the
 // answers (shared.go, sharedwrite.go, sharedread.go). Each connection begins with the worker's
 // greeting (dial.go) and is kept for later calls (workerconns.go). One timer serves the deadlines
-// of all calls (deadlines.go). The function evidence.delivery derives from what was observed
-// whether a failed call ran (delivery.go).
+// of all calls (deadlines.go). The method evidence.delivery decides what is known about a failed
+// call (delivery.go).
 //
 // Locks are taken in this order: workerConns, deadlineTimer, shared.
 package client

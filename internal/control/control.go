@@ -62,10 +62,10 @@ const (
 	KindReady     Kind = "ready"      // OnWorkerStart has returned; Names: the registry of the worker
 	KindBootError Kind = "boot_error" // Text
 	KindAccepting Kind = "accepting"  // answers Accept
-	KindDraining  Kind = "draining"   // the worker began to drain by itself; Reason: "signal" or "parent"
+	KindDraining  Kind = "draining"   // the worker began to drain because of a signal; Reason: "signal"
 	KindStopped   Kind = "stopped"    // the worker no longer accepts connections
 	KindSoftLimit Kind = "soft_limit" // of a task; Text: the goroutine dump
-	KindHardLimit Kind = "hard_limit" // of a task: the worker takes no more work and is to be replaced, then killed
+	KindHardLimit Kind = "hard_limit" // of a task: the worker takes no more calls and must be replaced
 	KindRecycle   Kind = "recycle"    // the worker asks for a successor; Reason: a tasktype.Reason
 	KindSuspect   Kind = "suspect"    // the worker itself failed several times in a row
 	KindDrift     Kind = "drift"      // Text: how records and counters differ

@@ -164,7 +164,7 @@ func (m *Machine) leaves(s *slot, p *process) {
 }
 
 // setAside drains a process that no longer serves as it should, and makes its successor due at
-// once, also if MaxReplacing others are being replaced.
+// once, even if MaxReplacing others are being replaced.
 func (m *Machine) setAside(s *slot, p *process, why tasktype.Reason) {
 	if p.retire != "" || !p.told {
 		return

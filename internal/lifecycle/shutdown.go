@@ -113,7 +113,7 @@ func (m *Machine) Wake() time.Time {
 	return first
 }
 
-// expire acts on what is due now, but for starts, which are startDue's.
+// expire acts on what is due now, except starts, which startDue makes.
 func (m *Machine) expire() {
 	past := func(t time.Time) bool { return !t.IsZero() && !m.now.Before(t) }
 	m.extendDeadlines(m.now.Sub(m.Wake()))

@@ -1,6 +1,5 @@
-// Package registry holds the task types of this program, by name and by type. It is the only
-// package-level state of the module: programs fill it before main or early in it, and only read it
-// afterwards.
+// Package registry holds the task types of this program, by name and by type. Programs fill it
+// before main or early in main, and only read it afterwards.
 package registry
 
 import (
@@ -39,7 +38,7 @@ func Add(name string, t reflect.Type, d worker.Decoder) bool {
 	return true
 }
 
-// Named is embedded in a task that has its name and its arguments in itself.
+// Named is embedded in a task that carries its name and its arguments itself.
 type Named struct {
 	Name string
 	Args any

@@ -42,8 +42,8 @@ func newEventQueue(onEvent func(tasktype.Event), logger *slog.Logger) *eventQueu
 	return q
 }
 
-// put never blocks. While maxEvents wait it drops the event and counts it; the next event that it
-// queues has the number.
+// put queues an event and never blocks. While maxEvents wait, it drops the event and counts it; the
+// next queued event carries that count.
 func (q *eventQueue) put(e tasktype.Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -134,8 +134,8 @@ func (q *eventQueue) log(e tasktype.Event) {
 	}
 }
 
-// level returns LevelWarn for what a person should look at, and LevelError for what the pool cannot
-// mend by itself.
+// level returns LevelWarn for what a person should look at, and LevelError for what probably ends
+// only when a person acts.
 func level(e tasktype.Event) slog.Level {
 	switch e.Kind {
 	case tasktype.EventDegraded, tasktype.EventReloadAborted:
