@@ -8,8 +8,8 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// Counts counts the jobs of a queue; "" means every queue. It counts each state up to MaxCount, so
-// its cost has a bound.
+// Counts counts the live jobs of a queue by state; "" means every queue. It counts each state up to
+// MaxCount, which bounds what it costs.
 func (q *Queue) Counts(ctx context.Context, queue string) (Counts, error) {
 	a, err := as[backend.Admin](q, "counts")
 	if err != nil {
@@ -18,15 +18,15 @@ func (q *Queue) Counts(ctx context.Context, queue string) (Counts, error) {
 	return a.Counts(ctx, queue)
 }
 
-// Size returns the number of jobs of a queue in all states, each counted up to MaxCount; "" means
-// every queue.
+// Size returns the number of live jobs of a queue, the sum of Counts; "" means every queue.
 func (q *Queue) Size(ctx context.Context, queue string) (int64, error) {
 	c, err := q.Counts(ctx, queue)
 	return c.Size(), err
 }
 
 // List yields the live jobs of a queue ("" means every queue) in the order of their ids. It reads a
-// page at a time, so jobs may come and go meanwhile. It ends after an error.
+// page at a time, so jobs that come or go meanwhile may be missing or still appear. It ends after
+// an error.
 func (q *Queue) List(ctx context.Context, queue string) iter.Seq2[JobInfo, error] {
 	a, err := as[backend.Admin](q, "list of jobs")
 	if err != nil {
@@ -35,8 +35,8 @@ func (q *Queue) List(ctx context.Context, queue string) iter.Seq2[JobInfo, error
 	return a.List(ctx, queue)
 }
 
-// Inspect returns what is known of a job by the id that Push returned: the live job, and the dead
-// letters that it left. If there is neither, it returns ErrNotFound.
+// Inspect returns what the store has of a job, by the id that Push returned: the live job and its
+// dead letters. If there is neither, it returns ErrNotFound.
 func (q *Queue) Inspect(ctx context.Context, id string) (Record, error) {
 	a, err := as[backend.Admin](q, "look at one job")
 	if err != nil {
@@ -45,8 +45,8 @@ func (q *Queue) Inspect(ctx context.Context, id string) (Record, error) {
 	return a.Inspect(ctx, id)
 }
 
-// Clear removes the jobs of a queue ("" means every queue) that no worker has, and returns their
-// number. It keeps dead letters.
+// Clear removes the jobs of a queue ("" means every queue) that no worker has reserved, and returns
+// their number. It keeps dead letters.
 func (q *Queue) Clear(ctx context.Context, queue string) (n int64, err error) {
 	a, err := as[backend.Admin](q, "removal of jobs")
 	if err != nil {
@@ -84,10 +84,11 @@ func (q *Queue) CountFailed(ctx context.Context, f Filter) (byClass map[string]i
 	return a.CountFailed(ctx, f)
 }
 
-// Retry puts dead letters back into their queues, due at once, with all their attempts again and
-// the ids that their jobs had. Each letter goes by itself, in the order of ids, up to the first
-// error: a letter that is gone, for example because another call retried it, is ErrNotFound.
-// Letters whose unique key is taken stay, and the error at the end is a *TakenError.
+// Retry puts the jobs of dead letters back into their queues, due at once, with all their attempts
+// again and with the ids that they had before. It moves one letter after another, in the order of
+// ids, and stops at the first error. For a letter that is gone, for example because another call
+// retried it, that is ErrNotFound. A letter whose unique key a live job has stays dead but does not
+// stop Retry, which returns a *TakenError at the end.
 func (q *Queue) Retry(ctx context.Context, ids ...string) error {
 	a, err := as[backend.Admin](q, deadWhat)
 	if err != nil {
@@ -97,11 +98,12 @@ func (q *Queue) Retry(ctx context.Context, ids ...string) error {
 	return a.Retry(ctx, ids...)
 }
 
-// RetryAll is Retry for the dead letters that f chooses, the oldest first, and returns how many are
-// back. It keeps at most a chunk of them in memory. A letter that the store does not take, such as
-// one that is too large for it, stays dead and holds up no other; the error at the end has a
-// *ReplayError for each. Two such letters in a row, unless they are too large, end the run, since
-// then the store itself fails. After an error RetryAll can be called again and goes on.
+// RetryAll retries the dead letters that f chooses, the oldest first, and returns how many it put
+// back. It holds only a chunk of them in memory. A letter that the store refuses, for example as
+// too large, stays dead and holds up no other; the error at the end wraps a *ReplayError for each.
+// If the store refuses two letters in a row for another reason than their size, the store itself
+// seems to fail, and RetryAll returns that error. It can be called again after an error and
+// continues with the letters that are left.
 func (q *Queue) RetryAll(ctx context.Context, f Filter) (n int, err error) {
 	a, err := as[backend.Admin](q, deadWhat)
 	if err != nil {
@@ -119,7 +121,8 @@ func (q *Queue) RetryAll(ctx context.Context, f Filter) (n int, err error) {
 }
 
 // Prune removes the dead letters of a queue ("" means every queue) that died more than age ago, by
-// the store's clock, and returns their number. Only Prune and Retry ever remove a dead letter.
+// the store's clock, and returns their number. Besides Prune only Retry and RetryAll remove dead
+// letters.
 func (q *Queue) Prune(ctx context.Context, queue string, age time.Duration) (n int64, err error) {
 	a, err := as[backend.Admin](q, deadWhat)
 	if err != nil {
@@ -130,7 +133,7 @@ func (q *Queue) Prune(ctx context.Context, queue string, age time.Duration) (n i
 
 const deadWhat = "dead letters to look at"
 
-// only yields an error and ends.
+// only returns an iterator that yields err alone.
 func only[T any](err error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -140,8 +143,8 @@ func only[T any](err error) iter.Seq2[T, error] {
 
 const controlWhat = "orders for workers"
 
-// Pause keeps workers from taking jobs of a queue ("" means every queue), within a second. Jobs
-// that run go on. The pause holds for all workers, later ones too, until Resume.
+// Pause makes all workers stop taking jobs of a queue ("" means every queue), within about a
+// second. Running jobs go on. The pause lasts until Resume, for workers that start later too.
 func (q *Queue) Pause(ctx context.Context, queue string) error {
 	c, err := as[backend.Control](q, controlWhat)
 	if err == nil {
@@ -167,14 +170,15 @@ func (q *Queue) Resume(ctx context.Context, queue string) error {
 	return err
 }
 
-// Paused returns the paused queues; "" among them is every queue.
+// Paused returns the paused queues. "" among them means that every queue is paused.
 func (q *Queue) Paused(ctx context.Context) ([]string, error) {
 	o, err := q.orders(ctx)
 	return o.Paused, err
 }
 
-// Restart makes every worker that runs now finish what it has and return ErrRestart, within about a
-// second. A service manager that starts them again gets the new code.
+// Restart makes all running workers take no more jobs within about a second, and finish the running
+// ones. Then Work returns ErrRestart, and a service manager can start the new version of the
+// program.
 func (q *Queue) Restart(ctx context.Context) error {
 	c, err := as[backend.Control](q, controlWhat)
 	if err != nil {
@@ -183,9 +187,9 @@ func (q *Queue) Restart(ctx context.Context) error {
 	return c.Restart(ctx)
 }
 
-// Cancel removes a live job, or returns ErrNotFound. If a worker runs the job, the context of its
-// handler ends with ErrCancelled within a second or so, and whatever the handler returns changes
-// nothing.
+// Cancel removes a live job; if there is none of that id, it returns ErrNotFound. If a worker runs
+// the job, the handler's context ends within about a second, with the cause ErrCancelled, and the
+// handler's result does not count.
 func (q *Queue) Cancel(ctx context.Context, id string) error {
 	c, err := as[backend.Control](q, "cancellation")
 	if err != nil {
@@ -194,7 +198,7 @@ func (q *Queue) Cancel(ctx context.Context, id string) error {
 	return c.Cancel(ctx, id)
 }
 
-// orders returns the orders in force, none if the store keeps none.
+// orders returns the orders in force. A store without backend.Control has none.
 func (q *Queue) orders(ctx context.Context) (backend.Orders, error) {
 	if c, ok := q.backend.(backend.Control); ok {
 		return c.Orders(ctx)

@@ -11,28 +11,28 @@ import (
 
 const (
 	batchMost   = backend.MaxComplete
-	batchAfter  = 5 * time.Millisecond  // the longest that a completion waits for others
-	batchAtOnce = 2                     // batches, when there is more than one can hold
+	batchAfter  = 5 * time.Millisecond  // the longest time that a completion waits for others
+	batchAtOnce = 2                     // full batches that are stored at the same time
 	firstPause  = 10 * time.Millisecond // before a completion is tried again
 )
 
 // A completer stores the completions of a session's jobs, many in one call.
 type completer struct {
 	s    *session
-	ctx  context.Context // of all that it writes
+	ctx  context.Context // of the calls of the store
 	end  context.CancelFunc
 	in   chan completing
 	done chan struct{}
 	stop chan struct{} // closed when no more may be added
 
 	free   chan []completing // batches that are not in use
-	beside sync.WaitGroup    // those that are stored while the next one is collected
+	beside sync.WaitGroup    // batches that are stored while the next one is collected
 }
 
 type completing struct {
 	d    *delivery
 	c    completion
-	last bool // no job runs that could end soon
+	last bool // no other job runs, so waiting for one is useless
 }
 
 func newCompleter(s *session) *completer {
@@ -46,7 +46,7 @@ func newCompleter(s *session) *completer {
 	return t
 }
 
-// add hands a completion over. After close it drops the completion, and the lease lapses.
+// add adds a completion to a batch. After close it drops the completion; then the lease lapses.
 func (t *completer) add(d *delivery, c completion, last bool) {
 	select {
 	case t.in <- completing{d, c, last}:
@@ -54,8 +54,8 @@ func (t *completer) add(d *delivery, c completion, last bool) {
 	}
 }
 
-// close stores what was added before, which all together may take as long as one call of the store.
-// It is called once.
+// close stores what was added before, and gives up after the time of the option QueryTimeout. It is
+// called once.
 func (t *completer) close() {
 	close(t.stop)
 	defer t.end()
@@ -83,8 +83,8 @@ func (t *completer) run() {
 	}
 }
 
-// hand stores a batch. It stores a full one while the next is collected: one after the other would
-// hold up the handlers.
+// hand stores a batch. It returns before a full one is stored, so that the next is collected
+// meanwhile and the handlers need not wait.
 func (t *completer) hand(batch []completing) {
 	store := func() {
 		t.store(batch)
@@ -124,8 +124,8 @@ func (t *completer) collect(batch []completing, first completing) []completing {
 	return batch
 }
 
-// store hands a batch to the store. What fails is tried again by itself, so that one bad job does
-// not hold up the others.
+// store stores a batch. A completion that fails is tried again alone, so that one bad job does not
+// hold up the others.
 func (t *completer) store(batch []completing) {
 	live := batch[:0]
 	for i := range batch {
@@ -152,9 +152,10 @@ func (t *completer) store(batch []completing) {
 	}
 }
 
-// storeOne tries for as long as a lease lasts while the store takes other writes, and then leaves
-// the job to the sweep. An outage does not count. When a try before failed, a lost delivery means
-// that either that try or the lease's end was the reason.
+// storeOne tries again until the completion is stored. It gives up, and leaves the job to the
+// sweep, when the store has refused the completion for the time of a lease and still takes other
+// writes: the time of an outage does not count. ErrLost does not tell whether an earlier try was
+// stored or the lease ended, so completed gets the error of that earlier try.
 func (t *completer) storeOne(b *completing, err error) {
 	end := time.Now().Add(t.s.lease)
 	for pause := firstPause; ; pause = min(2*pause, time.Second) {
@@ -190,8 +191,8 @@ func first(errs []error) error {
 	return errs[0]
 }
 
-// renew extends the lease of a job whose completion was not stored. Not ok: the store takes no
-// writes at all.
+// renew extends the lease of a job whose completion was not stored. It returns false if the store
+// takes no writes at all.
 func (t *completer) renew(b *completing) (ok bool) {
 	ctx, cancel := context.WithTimeout(t.s.called, t.s.query)
 	defer cancel()

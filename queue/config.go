@@ -7,7 +7,7 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// The drivers.
+// The values of Config.Driver.
 const (
 	DriverDatabase = "database"
 	DriverSync     = "sync"
@@ -17,13 +17,14 @@ const (
 type Config struct {
 	Driver     string // DriverDatabase or DriverSync
 	Queue      string // the default queue
-	Connection string // the program's name for a database; "": its default one
+	Connection string // which of the program's databases, for connect; "": its default one
 
 	JobsTable, FailedTable string // names of tables; "": the defaults of sqlqueue.Tables
 }
 
 // ReadConfig reads the settings of a queue from a decoded JSON file, which may be nil, and from the
-// environment, which overrides the file. getenv may be os.Getenv, or nil for no environment.
+// environment, which overrides the file. getenv is os.Getenv or like it; nil means no environment.
+// These are the keys of the file, the variables and the defaults:
 //
 //	driver                          QUEUE_DRIVER          database
 //	default_queue                   QUEUE_NAME            default
@@ -31,7 +32,8 @@ type Config struct {
 //	drivers.database.jobs_table                           jobs
 //	drivers.database.failed_table                         failed_jobs
 //
-// A value that is not text, and a section that is not an object, is a *ConfigError.
+// ReadConfig returns a *ConfigError for a value that is not text and a section that is not an
+// object.
 func ReadConfig(file map[string]any, getenv func(string) string) (Config, error) {
 	c := Config{Driver: DriverDatabase, Queue: job.DefaultQueue}
 	drivers, err := section(file, "drivers")
@@ -80,8 +82,9 @@ func section(file map[string]any, key string) (map[string]any, error) {
 	}
 }
 
-// Open returns the queue that c chooses: over the store that connect opens for c, or the one of
-// NewSync with the handlers of reg. Another Driver is a *ConfigError.
+// Open returns the queue that c chooses: with DriverDatabase one over the store that connect opens
+// for c, with DriverSync that of NewSync with the handlers of reg. For another Driver it returns a
+// *ConfigError.
 func (c Config) Open(connect func(Config) (backend.Backend, error), reg *job.Registry, opts ...Option) (*Queue, error) {
 	opts = append([]Option{DefaultQueue(c.Queue)}, opts...)
 	switch c.Driver {

@@ -21,12 +21,12 @@ type delivery struct {
 	cancelled bool      // by Queue.Cancel
 }
 
-// begin starts a job that was received.
+// begin starts the job of a received delivery.
 func (s *session) begin(received backend.Delivery, until time.Time) {
 	d := &delivery{Delivery: received, until: until}
 	d.ctx, d.cancel = context.WithCancelCause(s.base)
 	s.mu.Lock()
-	if old := s.held[d.ID]; old != nil { // our own lease lapsed: what the old run answers must not count
+	if old := s.held[d.ID]; old != nil { // our own lease lapsed: the old run's result must not count
 		old.cancel(job.ErrLeaseLost)
 	}
 	s.held[d.ID] = d
@@ -47,7 +47,7 @@ func (s *session) begin(received backend.Delivery, until time.Time) {
 	})
 }
 
-// drop forgets a delivery that is stored, or is another worker's.
+// drop removes a delivery that was stored or lost.
 func (s *session) drop(d *delivery) {
 	s.mu.Lock()
 	if s.held[d.ID] == d {
@@ -65,8 +65,8 @@ func (s *session) owns(d *delivery) bool {
 	return s.held[d.ID] == d && !s.closed
 }
 
-// work runs the job of d and returns what becomes of it. Not ok: nothing does, since it is another
-// worker's.
+// work runs the job of d and returns what becomes of it. It returns false if there is nothing to
+// store, because the lease was lost.
 func (s *session) work(d *delivery) (c completion, ok bool) {
 	c.Delivery = &d.Delivery
 	e, err := d.Envelope()
@@ -93,14 +93,14 @@ func (s *session) work(d *delivery) (c completion, ok bool) {
 	return c, true
 }
 
-// decide runs the handler.
+// decide runs the handler through the Runner; its results are those of work.
 func (s *session) decide(d *delivery, handler job.Handler, e job.Envelope, limit int) (c completion, ok bool) {
 	runner := s.runnerFor(&d.Delivery, e)
 	given := e.MaxAttempts
 	e.MaxAttempts = limit // what the handler can count on
 	decision := runner.Decide(d.ctx, handler, e)
 	if decision.Abandoned != nil {
-		<-decision.Abandoned // until then the next attempt would run beside it
+		<-decision.Abandoned // the next attempt must not run beside this one
 	}
 	if decision.Outcome == job.Unsettled {
 		return completion{}, false
@@ -124,7 +124,7 @@ func (s *session) decide(d *delivery, handler job.Handler, e job.Envelope, limit
 	return c, true
 }
 
-// runnerFor returns the Runner with what the delivery and the job's own methods say.
+// runnerFor returns the Runner with the delivery's options and the job's own methods applied.
 func (s *session) runnerFor(d *backend.Delivery, e job.Envelope) *job.Runner {
 	runner := *s.runner
 	if runner.Go == nil {
@@ -150,7 +150,8 @@ func (s *session) runnerFor(d *backend.Delivery, e job.Envelope) *job.Runner {
 	return &runner
 }
 
-// ownBackoff returns what the job's Backoff method returns. Not ok: it has none, or it panicked.
+// ownBackoff returns what the job's Backoff method returns, and false if there is no such method or
+// it panicked.
 func (s *session) ownBackoff(own supervised, e job.Envelope) (d time.Duration, ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -177,7 +178,7 @@ func (s *session) interrupt() {
 	}
 }
 
-// cancelJobs ends the handlers of jobs that Queue.Cancel took away.
+// cancelJobs ends the contexts of jobs that Queue.Cancel removed.
 func (s *session) cancelJobs(ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,7 +198,7 @@ func (s *session) hearCancels(ctx context.Context) {
 	}
 }
 
-// isCancelled reports whether the job of d, which is gone, was cancelled.
+// isCancelled reports whether d, which is lost, was lost because its job was cancelled.
 func (s *session) isCancelled(d *delivery) bool {
 	known := func() bool {
 		s.mu.Lock()
@@ -213,8 +214,8 @@ func (s *session) isCancelled(d *delivery) bool {
 	return known()
 }
 
-// completed is called for each completion when it is stored (err is nil), when the delivery is
-// another worker's (backend.ErrLost), or when it is known that it cannot be stored (another error).
+// completed is called once for each completion: when it is stored (err is nil), when the delivery
+// is no longer reserved (backend.ErrLost), or when the completer gives up (another error).
 func (s *session) completed(d *delivery, c *completion, err error) {
 	switch {
 	case err == nil:
@@ -235,7 +236,7 @@ func (s *session) lost(c completion, err error) {
 	s.q.logger.Warn("queue: "+c.Delivery.ID+" is unsettled", "worker", s.name, "jobType", c.Envelope.JobType, "error", err)
 }
 
-// swept is completed for a lapsed delivery of another worker.
+// swept is what completed is, for a lapsed delivery of another worker.
 func (s *session) swept(c *completion) {
 	s.event(c)
 	if c.Outcome == job.Dead {
@@ -245,7 +246,7 @@ func (s *session) swept(c *completion) {
 
 const hookLimit = 30 * time.Second
 
-// failedHook runs the Failed method of a job that is a dead letter by now.
+// failedHook calls the Failed method of a job that has become a dead letter.
 func (s *session) failedHook(c completion) {
 	own := s.supervisedBy(c.Envelope)
 	if own == nil {
@@ -272,7 +273,7 @@ func callFailed(
 	own.failed(ctx, e, &job.DeadError{Reason: reason, Err: err})
 }
 
-// event reports what the Runner did not decide.
+// event reports a completion that the Runner did not decide.
 func (s *session) event(c *completion) {
 	if s.runner.OnEvent != nil {
 		s.runner.OnEvent(c.event(s.runner.Name))

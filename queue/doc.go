@@ -1,6 +1,6 @@
-// Package queue keeps jobs in a store until they are done. A push stores a job, a worker takes jobs
-// under leases, and what cannot be done ends among the dead letters, from where it can be sent
-// again.
+// Package queue keeps jobs in a store until they are done. A push stores a job, a worker reserves
+// jobs under leases and runs them, and a job that cannot be done becomes a dead letter, which can
+// be retried.
 //
 //	q := queue.New(store)
 //	id, err := q.Push(ctx, SendWelcomeMail{UserID: 7}, queue.Delay(time.Minute))
@@ -10,21 +10,22 @@
 //
 // The examples of package queue/sqlqueue/sqlite show each feature over a database: a push in a
 // transaction, unique keys, delay and priority, layers, dead letters and their replay, pause,
-// parking and cancelling. They stand there because this module imports no driver.
+// parking and cancelling. They are there because this module imports no driver.
 //
-// The store is a backend.Backend: sqlqueue.New makes one of an SQL database, and [NewSync] needs
-// none. What a store cannot do fails with an error that wraps [ErrUnsupported] and names the store.
+// The store is a backend.Backend, such as sqlqueue.New returns for an SQL database. A queue of
+// [NewSync] needs none. A call that needs what the store cannot do fails with an error that wraps
+// [ErrUnsupported] and names the store.
 //
 // # What is promised
 //
-// A job runs at least once. It runs more than once after a crash (of the worker, of the machine, of
-// the store) and when a worker was cut off from the store for longer than its lease. Finished jobs
-// are removed in batches of at most 100 or every 5 ms, two batches at a time. A kill runs again
-// what was not removed yet: of a worker whose store keeps up at most a batch, else at most three,
-// and a job for each slot. Handlers must bear it.
+// A job runs at least once. It runs again after a crash of its worker, its machine or its store,
+// and when its worker could not reach the store for longer than the lease. Handlers must be
+// idempotent. A worker removes finished jobs in batches, after 5 ms or when there are 100. After a
+// kill the jobs that were running run again, and those that had finished but were not removed yet:
+// at most 100 if the store keeps up with the worker, else more.
 //
-// Taking a job counts an attempt; it is given back when the job was deferred, when the end of its
-// worker interrupted it, and when it died in a pool with a process that was stopped for another
-// job's hard limit. A worker that lost its lease changes nothing of the job. All times are the
-// store's own.
+// Each reservation of a job counts an attempt. The attempt does not count if the job was deferred,
+// if the end of its worker interrupted it, or if it ran in a pool and its process was stopped for
+// another job's hard limit. A worker that lost its lease on a job does not change the job. All
+// times are by the store's clock.
 package queue

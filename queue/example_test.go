@@ -25,7 +25,8 @@ func (m SendMail) Handle(ctx context.Context) error {
 	return nil
 }
 
-// In a test a push runs the job at once, with everything around it that a worker has, and returns its error.
+// In a test a push runs the job at once, with the layers and limits that a worker has, and returns
+// the job's error.
 func ExampleNewSync() {
 	handlers, err := job.NewRegistry(queue.HandlerFor[SendMail]())
 	if err != nil {
@@ -47,7 +48,7 @@ func ExampleNewSync() {
 	// true no address
 }
 
-// The environment chooses the queue of a program: here the one that needs no database.
+// The environment chooses a program's queue: here the one that needs no database.
 func ExampleConfig() {
 	environment := map[string]string{"QUEUE_DRIVER": "sync", "QUEUE_NAME": "mail"}
 	config, err := queue.ReadConfig(nil, func(name string) string { return environment[name] })
@@ -59,7 +60,7 @@ func ExampleConfig() {
 		log.Fatal(err)
 	}
 	connect := func(c queue.Config) (backend.Backend, error) {
-		return nil, errors.New("this program has no database") // else it opens the one that c.Connection names
+		return nil, errors.New("this program has no database") // others open the one that c.Connection names
 	}
 	q, err := config.Open(connect, handlers)
 	if err != nil {
@@ -71,7 +72,7 @@ func ExampleConfig() {
 	// Output: mail to bob@example.com
 }
 
-// What a store cannot do fails with an error that names the store.
+// A call for something that the store cannot do fails with an error that names the store.
 func ExampleQueue_Pause() {
 	err := queue.NewSync(nil).Pause(context.Background(), "mail")
 	fmt.Println(errors.Is(err, queue.ErrUnsupported))

@@ -1,10 +1,10 @@
 package queue
 
-// A goroutinePool reuses goroutines: one whose function has returned waits for the next function,
-// with a stack that has grown already.
+// A goroutinePool reuses goroutines. A goroutine whose function has returned waits for the next
+// one, so that its stack need not grow again.
 type goroutinePool struct {
 	next chan func()
-	over <-chan struct{} // closed when those that wait must end
+	over <-chan struct{} // closed when goroutines that wait must end
 }
 
 // run calls f in a goroutine.

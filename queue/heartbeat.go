@@ -9,8 +9,8 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// keepLeases renews the leases of all deliveries until ctx ends, and lets go of those that cannot
-// be kept.
+// keepLeases renews the leases of all deliveries until ctx ends, and stops the jobs whose leases
+// cannot be renewed.
 func (s *session) keepLeases(ctx context.Context) {
 	for wait := s.renew; ; {
 		timer := time.NewTimer(wait)
@@ -27,7 +27,8 @@ func (s *session) keepLeases(ctx context.Context) {
 	}
 }
 
-// renewAll renews all leases once. Not ok: the store did not answer for some.
+// renewAll renews all leases once. It returns false if the renewal of some failed, except by
+// ErrLost.
 func (s *session) renewAll(ctx context.Context) (ok bool) {
 	s.loseExpired()
 	held, earliest := s.deliveries()
@@ -55,7 +56,7 @@ func (s *session) renewAll(ctx context.Context) (ok bool) {
 		case errs == nil || errs[i] == nil:
 			d.until = sent.Add(s.lease - margin(s.lease))
 		case errors.Is(errs[i], backend.ErrLost) && s.held[d.ID] == d:
-			d.cancel(job.ErrLeaseLost) // nothing if its end is being stored
+			d.cancel(job.ErrLeaseLost) // no effect on a job that has ended
 		}
 	}
 	s.mu.Unlock()
@@ -86,7 +87,8 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// deliveries returns those that are held, and when the first of them would be lost.
+// deliveries returns the held deliveries whose leases are not lost, and when the first of these
+// leases must count as lost.
 func (s *session) deliveries() (held []*delivery, earliest time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +104,7 @@ func (s *session) deliveries() (held []*delivery, earliest time.Time) {
 	return held, earliest
 }
 
-// loseExpired ends the handlers whose leases may have lapsed.
+// loseExpired ends the contexts of jobs whose leases may have lapsed.
 func (s *session) loseExpired() {
 	now := time.Now()
 	s.mu.Lock()

@@ -9,23 +9,24 @@ import (
 	"github.com/taskd-go/task/job"
 )
 
-// A Job is a Go value that is pushed as its JSON. The handler that HandlerFor returns rebuilds it
-// from there, so its exported fields are its arguments: a JSON object, without handles or
-// connections.
+// A Job is a Go value that a push stores as JSON and the handler of HandlerFor decodes again. So
+// its exported fields are the arguments of the job. They must make a JSON object or array, and
+// cannot be handles or connections.
 //
 // A Job may have further methods:
 //
-//	Tries() int                                    how often it runs in all, the first time included
+//	Tries() int                                    how often it may run, including the first time
 //	Timeout() time.Duration                        its time limit; 0: the worker's, negative: none
 //	Backoff(attempt int) time.Duration             the wait after the attempt-th failure, from 1; negative: none
 //	Failed(ctx context.Context, err error)         called after the job became a dead letter
 //	Middleware() []job.Middleware                  layers around it, inside the Runner's
 //
 // A push calls Tries and Timeout and stores what they return; the options Tries and Timeout
-// override them. Backoff overrides the option Backoff, except after a lapsed lease. It is called
-// where the job ran. After a panic, a time limit that the job ignored or the loss of its process it
-// is called in the process that supervises the job, where Failed and Middleware run too. Failed may
-// take 30 s, or until a Shutdown runs out of time. A panic of Failed or Backoff is logged.
+// override them. Backoff overrides the option Backoff, except after a lapsed lease. It is called in
+// the process that ran the job. After a panic, after a time limit that the job ignored, or if that
+// process is gone, it is called in the worker's process. Failed and Middleware always run in the
+// worker's process. The context of Failed ends after 30 s, or when the worker interrupts its jobs.
+// A panic of Failed or Backoff is logged.
 type Job interface {
 	// JobType returns the name under which a worker finds the job's handler. It must not depend on
 	// the value.
@@ -46,14 +47,13 @@ type (
 	layered interface{ Middleware() []job.Middleware }
 )
 
-// HandlerFor returns the handler of the jobs of type J, which may be a pointer. A payload that does
-// not fit J makes the job a dead letter at once, with the reason "decode".
+// HandlerFor returns the handler of the jobs of type J, which may be a pointer type. A payload that
+// does not fit J makes the job a dead letter at once, with the reason "decode".
 func HandlerFor[J Job]() job.Handler { return handlerFor[J]{} }
 
 type handlerFor[J Job] struct{}
 
-// A supervised handler has methods that a worker calls in its own process, wherever the handler
-// runs.
+// A supervised handler has methods that the worker's process calls, wherever the handler runs.
 type supervised interface {
 	layers(e job.Envelope) []job.Middleware
 	backoff(e job.Envelope) (d time.Duration, ok bool)
@@ -106,7 +106,7 @@ func (handlerFor[J]) failed(ctx context.Context, e job.Envelope, failure error) 
 	}
 }
 
-// boundAs returns the job as a T, if jobs of its type are. Others it does not decode.
+// boundAs decodes the job and returns it as a T, or returns false if J is no T.
 func boundAs[J Job, T any](e job.Envelope) (t T, ok bool) {
 	var none J
 	if t, ok = any(none).(T); !ok {

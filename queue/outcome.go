@@ -8,7 +8,7 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// maxCrashes is how many workers a job may crash.
+// maxCrashes is how many crashed workers make a job dead.
 const maxCrashes = 3
 
 // A completion is what becomes of a delivery, and why.
@@ -23,8 +23,8 @@ func (c *completion) bury(reason job.Reason, err error) {
 	c.Outcome, c.reason, c.err = job.Dead, reason, err
 }
 
-// stored returns the completion as the store gets it: that of a dead job with its letter. If the
-// payload is no envelope, the letter's job gets an id made from the delivery's.
+// stored returns the completion as the store gets it. That of a dead job has the letter; if the
+// payload is no envelope, the letter's job gets the delivery's FallbackID.
 func (c *completion) stored() backend.Completion {
 	stored := c.Completion
 	if c.Outcome != job.Dead {
@@ -66,8 +66,8 @@ func afterLapse(d *backend.Delivery, policy job.RetryPolicy) completion {
 	return c
 }
 
-// attemptLimit returns the smaller of the job's limit and the worker's; job.Unlimited is larger
-// than any count.
+// attemptLimit returns the smaller of the job's limit and that of the worker's policy, if there is
+// one. job.Unlimited is larger than any count.
 func attemptLimit(e job.Envelope, policy job.RetryPolicy) int {
 	limit := max(e.MaxAttempts, 1)
 	if policy != (job.RetryPolicy{}) {

@@ -9,7 +9,7 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// Push stores a job and returns its id in the store. With NewSync it runs the job instead.
+// Push stores a job and returns its id in the store. A queue of NewSync runs the job instead.
 func (q *Queue) Push(ctx context.Context, j Job, opts ...PushOption) (id string, err error) {
 	e, opts, err := q.fromJob(j, opts)
 	if err != nil {
@@ -18,8 +18,8 @@ func (q *Queue) Push(ctx context.Context, j Job, opts ...PushOption) (id string,
 	return q.PushEnvelope(ctx, e, opts...)
 }
 
-// PushEnvelope is Push for an envelope of any type. Attempts that the envelope has had, by its
-// Attempt, are counted.
+// PushEnvelope is Push for an envelope of any type. An Attempt above 1 means that the job has had
+// attempts before, which count.
 func (q *Queue) PushEnvelope(ctx context.Context, e job.Envelope, opts ...PushOption) (id string, err error) {
 	o := q.pushOptions(opts)
 	m, err := q.message(e, o)
@@ -38,9 +38,9 @@ func (q *Queue) PushEnvelope(ctx context.Context, e job.Envelope, opts ...PushOp
 	return id, err
 }
 
-// PushMany pushes jobs and returns their ids in order. An SQL store stores all of them or, with an
-// error, none. Another store may store some: then ids has "" for each of the others, and ends with
-// the last one stored. PushMany refuses Unique, since options hold for each job.
+// PushMany pushes jobs and returns their ids in order. The options apply to every job, so PushMany
+// refuses Unique. If it fails, an SQL store has stored no job. Another store may have stored some:
+// then ids ends with the last stored job and has "" for the jobs before it that were not stored.
 func (q *Queue) PushMany(ctx context.Context, js []Job, opts ...PushOption) (ids []string, err error) {
 	messages := make([]backend.Message, len(js))
 	var tx any
@@ -68,7 +68,7 @@ func (q *Queue) PushMany(ctx context.Context, js []Job, opts ...PushOption) (ids
 	return idsOf(pushed)
 }
 
-// idsOf returns the ids of what was stored, up to the last of them, and the first error.
+// idsOf returns the ids up to the last stored message, and the first error.
 func idsOf(pushed []backend.Pushed) (ids []string, err error) {
 	stored := 0
 	for i, p := range pushed {

@@ -15,18 +15,18 @@ import (
 // transaction.
 type PushOption = backend.PushOption
 
-// Delay makes the job due after d; less than 0 counts as 0. SQL stores round parts of a millisecond
-// up.
+// Delay makes the job due after d; less than 0 counts as 0. SQL stores round up to a whole
+// millisecond.
 func Delay(d time.Duration) PushOption { return func(o *backend.PushOptions) { o.Delay = d } }
 
-// On puts the job into another queue than the default one.
+// On names the queue of the job, in place of the default one.
 func On(queue string) PushOption { return func(o *backend.PushOptions) { o.Queue = queue } }
 
-// Priority sets 0 (low), 1 (normal, the default), 2 (high) or 3 (urgent). Within a queue a higher
-// one goes first.
+// Priority sets 0 (low), 1 (normal, the default), 2 (high) or 3 (urgent). Within a queue, workers
+// take jobs of higher priority first.
 func Priority(n int) PushOption { return func(o *backend.PushOptions) { o.Priority = n } }
 
-// Tries sets how often the job runs in all, the first time included. Below 1 counts as 1;
+// Tries sets how often the job may run, including the first time. A number below 1 counts as 1;
 // job.Unlimited means no limit.
 func Tries(n int) PushOption { return func(o *backend.PushOptions) { o.Tries = &n } }
 
@@ -39,20 +39,21 @@ func Backoff(d time.Duration) PushOption {
 // Timeout sets the time limit of each run: 0 means the worker's, less than 0 none.
 func Timeout(d time.Duration) PushOption { return func(o *backend.PushOptions) { o.Timeout = d } }
 
-// Taken says what a push does whose unique key is taken by another job that is not finished.
+// Taken says what a push does if a live job of the same type has its unique key.
 type Taken = backend.Taken
 
-// What a push does whose unique key is taken.
+// What a push does if a live job has its unique key.
 const (
 	TakenReject   = backend.TakenReject   // it fails with a *DuplicateError
-	TakenExisting = backend.TakenExisting // it stores nothing and returns the id of the job that has the key
-	// TakenReplace takes that job's place while no worker has it, with a new id. Else the push fails
-	// with a *DuplicateError.
+	TakenExisting = backend.TakenExisting // it stores nothing and returns the id of that job
+	// TakenReplace removes that job and stores the new one, with a new id. If a worker has that
+	// job, the push fails with a *DuplicateError.
 	TakenReplace = backend.TakenReplace
 )
 
-// Unique gives the job a key that one job of its type can have at a time: from its push until it is
-// done, cancelled, or dead.
+// Unique gives the job a key, which it has from its push until it is done, cancelled or dead. Of
+// the live jobs of one type, only one can have a key; then says what the push does if another job
+// has it.
 func Unique(key string, then Taken) PushOption {
 	return func(o *backend.PushOptions) { o.Key, o.OnTaken = key, then }
 }
@@ -70,7 +71,7 @@ func checkQueue(name string) error {
 	return nil
 }
 
-// checkQueues is checkQueue where "" is every queue.
+// checkQueues is checkQueue, except that "" means every queue.
 func checkQueues(name string) error {
 	if name == "" {
 		return nil
@@ -90,8 +91,8 @@ func (q *Queue) pushOptions(opts []PushOption) backend.PushOptions {
 
 const normalPriority = 1
 
-// message returns a job as the store gets it, after a check of its options and of what the store
-// can do.
+// message returns e as the store gets it. It checks the options, and that the store can do what
+// they need.
 func (q *Queue) message(e job.Envelope, o backend.PushOptions) (m backend.Message, err error) {
 	if err := q.check(e, o); err != nil {
 		return m, err
@@ -148,8 +149,7 @@ func (q *Queue) check(e job.Envelope, o backend.PushOptions) error {
 	return nil
 }
 
-// fromJob returns the envelope of a Go value, and the options that the value itself has before
-// opts.
+// fromJob returns the envelope of j, and the options of its own methods followed by opts.
 func (q *Queue) fromJob(j Job, opts []PushOption) (job.Envelope, []PushOption, error) {
 	if j == nil {
 		return job.Envelope{}, nil, &ConfigError{Option: "job", Value: nil, Rule: "must not be nil"}

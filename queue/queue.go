@@ -10,8 +10,8 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// A Queue pushes jobs into a store and looks after them there. It starts no goroutine and needs no
-// Close. It is safe for concurrent use.
+// A Queue pushes jobs into a store, and shows and changes what is there. It starts no goroutine and
+// needs no Close. It is safe for concurrent use.
 type Queue struct {
 	options
 	backend backend.Backend
@@ -32,15 +32,14 @@ type options struct {
 // DefaultQueue sets the queue of jobs for which the option On names none, default "default".
 func DefaultQueue(name string) Option { return func(o *options) { o.queue = name } }
 
-// Policy sets how many attempts a job has that does not say so itself, default 5. With NewSync it
-// sets the retry policy.
+// Policy sets the attempts of jobs that Push and PushMany store without a Tries of their own:
+// MaxAttempts of p, default 5. The delays of p are unused; those are the worker's.
 func Policy(p job.RetryPolicy) Option { return func(o *options) { o.policy = p } }
 
 // Logger sets where the queue logs what it cannot return, default slog.Default().
 func Logger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
 
-// New returns the queue over a store, such as sqlqueue.New makes of an SQL database. It does no
-// I/O.
+// New returns a Queue over a store, such as sqlqueue.New returns. It does no I/O.
 func New(b backend.Backend, opts ...Option) *Queue {
 	return &Queue{options: newOptions(opts), backend: b, can: b.Can()}
 }
@@ -59,12 +58,12 @@ func newOptions(opts []Option) options {
 	return o
 }
 
-// Backend returns the store that the queue was made over.
+// Backend returns the store of the queue.
 func (q *Queue) Backend() backend.Backend { return q.backend }
 
-// Locks returns a middleware.Store beside the jobs, on the clock of the store. All programs that
-// use the store share what its layers hold. If the store has no locks, each method fails with
-// ErrUnsupported.
+// Locks returns the middleware.Store that the queue's store keeps, on the store's clock. All
+// programs that use the store share its leases and counts. If the store keeps none, each method
+// fails with ErrUnsupported.
 func (q *Queue) Locks() middleware.Store {
 	if l, ok := q.backend.(backend.Locker); ok {
 		return l.Locks()

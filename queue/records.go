@@ -4,13 +4,13 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// The records and errors of package backend, under the names that programs know.
+// Programs use the records and errors of package backend under these names.
 type (
 	// Counts are the jobs of a queue by state, each up to MaxCount.
 	Counts = backend.Counts
-	// A JobInfo is a live job as its store has it.
+	// A JobInfo describes a live job.
 	JobInfo = backend.JobInfo
-	// A Record is what Inspect finds.
+	// A Record is what Inspect returns.
 	Record = backend.Record
 	// A FailedJob is a dead letter.
 	FailedJob = backend.FailedJob
@@ -22,11 +22,11 @@ type (
 	// A TakenError names dead letters that stay dead because their unique key is taken by a live
 	// job.
 	TakenError = backend.TakenError
-	// A ReplayError says why a dead letter stays dead: the store does not take its job.
+	// A ReplayError says why a dead letter stays dead: the store refused its job.
 	ReplayError = backend.ReplayError
 	// A ConfigError says which option is wrong, its value and the rule.
 	ConfigError = backend.ConfigError
 )
 
-// MaxCount is how far Counts counts the jobs of one state.
+// MaxCount is the highest number in Counts: that many jobs of a state or more.
 const MaxCount = backend.MaxCount

@@ -11,40 +11,41 @@ import (
 )
 
 const (
-	quickLook    = 5 * time.Millisecond   // between looks …
-	quickFor     = 200 * time.Millisecond // … for so long after a wake-up or a job
-	maintainEach = time.Second            // between readings of the orders, and sweeps
+	quickLook    = 5 * time.Millisecond   // between two looks, during quickFor
+	quickFor     = 200 * time.Millisecond // after a wake-up or a job
+	maintainEach = time.Second            // between two readings of the orders, and two sweeps
 	lastCall     = 500 * time.Millisecond // for interrupted handlers to return
 )
 
-// A session is one run of a worker, from its first look for jobs until the last one is stored.
+// A session is one call of Work, ProcessOne or WorkUntilEmpty, from its first look for jobs until
+// the last completion is stored.
 type session struct {
 	*Worker
-	ctx        context.Context // the caller's
-	base       context.Context // of what must outlive it
+	ctx        context.Context // the caller's: its end stops the session
+	base       context.Context // of calls of the store and of handlers, which outlive ctx
 	limit      int
 	untilEmpty bool
 	taken      int
 	consumer   backend.Consumer // nil until it was opened
 
 	mu      sync.Mutex
-	held    map[string]*delivery // reserved and not yet stored
+	held    map[string]*delivery // by job: reserved, and the completion not stored yet
 	running int                  // handlers
-	closed  bool                 // nothing more is stored
+	closed  bool                 // no more completions are stored
 
 	changed    chan struct{} // a handler returned, or something was stored
 	wake       chan struct{}
 	completer  *completer
-	goroutines goroutinePool      // run the jobs and their handlers
-	serving    context.Context    // of renewals and wakers
-	keeping    context.CancelFunc // ends it
-	services   sync.WaitGroup
-	calls      sync.WaitGroup  // of Failed methods
-	called     context.Context // theirs
-	uncall     context.CancelCauseFunc
+	goroutines goroutinePool           // run the jobs and their handlers
+	serving    context.Context         // of renewals and wakers
+	keeping    context.CancelFunc      // ends serving
+	services   sync.WaitGroup          // of renewals and wakers
+	calls      sync.WaitGroup          // of Failed methods
+	called     context.Context         // of Failed methods
+	uncall     context.CancelCauseFunc // ends called
 
 	orders     backend.Orders
-	restart    int64 // at the beginning
+	restart    int64 // orders.Restart at the first look
 	maintainAt time.Time
 	quickTill  time.Time
 	pause      time.Duration
@@ -64,7 +65,7 @@ func newSession(ctx context.Context, w *Worker, limit int, untilEmpty bool) *ses
 	return s
 }
 
-// run takes jobs until something stops it. What it took may still run when it returns.
+// run takes jobs until something stops it. When it returns, jobs that it took may still run.
 func (s *session) run() error {
 	defer s.q.workers.join(s.wake)()
 	first := true
@@ -72,7 +73,7 @@ func (s *session) run() error {
 		if s.ctx.Err() != nil || stopped(s.stop) || s.taken >= s.limit {
 			return nil
 		}
-		idle := s.idle() // before the look: what ends during it may be due again
+		idle := s.idle() // read before the look: a job that ends during it may be due again
 		took, full, err := s.look(first)
 		switch {
 		case err == nil:
@@ -99,10 +100,10 @@ func (s *session) run() error {
 	}
 }
 
-// look maintains the store if that is due, and takes as many jobs as there is room for. full
-// reports that there was no room.
+// look maintains the store if that is due, and takes as many jobs as slots are free. full reports
+// that no slot was free.
 func (s *session) look(first bool) (took int, full bool, err error) {
-	// Not the caller's context: if it ended a call half way, jobs might stay reserved that nothing
+	// The caller's context must not end the call half way: jobs might stay reserved that nothing
 	// runs.
 	ctx, cancel := context.WithTimeout(s.base, s.query)
 	defer cancel()
@@ -134,7 +135,7 @@ func (s *session) look(first bool) (took int, full bool, err error) {
 	return len(received), false, nil
 }
 
-// open opens the consumer at the first look, and again while the store does not answer.
+// open opens the consumer at the first look, or at a later one if that failed.
 func (s *session) open(ctx context.Context) (err error) {
 	if s.consumer == nil {
 		s.consumer, err = s.q.backend.Open(ctx, backend.Session{
@@ -149,14 +150,14 @@ func (s *session) open(ctx context.Context) (err error) {
 	return err
 }
 
-// listenTo lets a store wake the worker, if it can.
+// listenTo lets store wake the worker, if store is a Waker.
 func (s *session) listenTo(store any) {
 	if waker, ok := store.(backend.Waker); ok {
 		s.services.Go(func() { s.listen(s.serving, waker) })
 	}
 }
 
-// maintain reads the orders and ends lapsed reservations.
+// maintain reads the orders, ends lapsed reservations and lets the store tidy up.
 func (s *session) maintain(ctx context.Context, first bool) (err error) {
 	if err := s.readOrders(ctx); err != nil {
 		return err
@@ -188,7 +189,7 @@ func (s *session) room() int {
 	return s.concurrency - s.running
 }
 
-// idle reports whether nothing runs and all is stored.
+// idle reports whether no job runs and all completions are stored.
 func (s *session) idle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +213,7 @@ func (s *session) await(full bool, failures int) {
 		case <-s.wake:
 			s.quickTill = time.Now().Add(quickFor)
 			if full {
-				continue // for room, not for jobs
+				continue // it waits for a free slot, not for jobs
 			}
 		case <-changed:
 		case <-timer.C:
@@ -238,7 +239,7 @@ func (s *session) pauseFor(failures int) time.Duration {
 	return time.Duration(float64(s.pause) * (0.8 + 0.4*rand.Float64()))
 }
 
-// listen runs a waker, again after each failure.
+// listen runs a waker, and runs it again when it returns.
 func (s *session) listen(ctx context.Context, waker backend.Waker) {
 	for pause := time.Second; ctx.Err() == nil; pause = min(2*pause, 30*time.Second) {
 		err := waker.Wait(ctx, func(string) { signal(s.wake) })
@@ -260,8 +261,8 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// end waits until what was taken is done and stored, or until it may wait no longer, and returns
-// the jobs that still run.
+// end waits until the jobs that were taken are done and stored, or until expiry says to wait no
+// longer. It returns the ids of the jobs that still run.
 func (s *session) end() (abandoned []string) {
 	over, done := s.expiry()
 	defer done()
@@ -293,7 +294,7 @@ func (s *session) end() (abandoned []string) {
 	return abandoned
 }
 
-// closeConsumer lets the store take back what no handler has started.
+// closeConsumer lets the consumer give back what Receive did not return.
 func (s *session) closeConsumer() {
 	if s.consumer == nil {
 		return
@@ -305,8 +306,8 @@ func (s *session) closeConsumer() {
 	}
 }
 
-// expiry interrupts handlers and Failed methods when the grace or the context of Shutdown ends. Its
-// own context ends when nothing waits for them any longer.
+// expiry interrupts handlers and Failed methods when the time of the option Grace or the context of
+// Shutdown ends. The context over ends lastCall after that: then end waits for them no longer.
 func (s *session) expiry() (over context.Context, done func()) {
 	over, cancel := context.WithCancel(s.base)
 	go func() {

@@ -7,8 +7,8 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// sweep ends lapsed reservations of any queue and type, except those of this worker: the job is due
-// again, or dead when it is used up.
+// sweep ends lapsed reservations of any queue and type, except those of this worker. It makes their
+// jobs due again, or dead if afterLapse says so.
 func (s *session) sweep(ctx context.Context) error {
 	sweeper, ok := s.consumer.(backend.Sweeper)
 	if !ok {
@@ -27,9 +27,9 @@ func (s *session) sweep(ctx context.Context) error {
 	}
 }
 
-// endLapsed completes lapsed deliveries, one by one if they fail together, so that one that cannot
-// be ended holds up no other. A second bad one means that the store fails. goOn is false if the
-// next look would find the same ones again.
+// endLapsed completes lapsed deliveries. It tries those that fail together one by one, so that one
+// bad delivery holds up no other. A second bad one counts as a failure of the store, whose error it
+// returns. goOn is false if the next call of Lapsed would return the same deliveries again.
 func (s *session) endLapsed(ctx context.Context, lapsed []backend.Delivery) (goOn bool, err error) {
 	ends, stored := make([]completion, len(lapsed)), make([]backend.Completion, len(lapsed))
 	for i := range lapsed {
@@ -50,7 +50,7 @@ func (s *session) endLapsed(ctx context.Context, lapsed []backend.Delivery) (goO
 		case err == nil:
 			ended++
 			s.swept(&ends[i])
-		case errors.Is(err, backend.ErrLost): // its worker has ended or renewed it since
+		case errors.Is(err, backend.ErrLost): // its worker has completed or renewed it since
 		case bad > 0 || ctx.Err() != nil:
 			return false, err
 		default:

@@ -12,25 +12,25 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// ErrDeferred is in the error of a push to the queue of NewSync whose job asked to come again
+// ErrDeferred is wrapped by the error of a push to a queue of NewSync whose job asked to run again
 // later.
 var ErrDeferred = errors.New("queue: the job was deferred, and the sync driver does not wait")
 
 // maxDepth bounds jobs that push jobs that push jobs.
 const maxDepth = 16
 
-// NewSync returns a queue that runs a job before its push returns, in the caller's goroutine and
-// under its context, and stores nothing. It is for tests, and for programs without a database.
+// NewSync returns a queue that stores nothing: a push runs the job with the handlers of reg, under
+// the caller's context, and then returns. It is for tests, and for programs without a database.
 //
-// A failed job runs again at once, up to its tries. Then its Failed method is called, and the push
-// returns the last error, a *job.DeadError. A push ignores Delay, Backoff, Priority, Unique, On and
-// a transaction. For a discarded or skipped job it returns no error; for one that asks to come
-// again later it returns ErrDeferred. PushMany stops at the first job that cannot be done and
-// returns the ids of those before it. Layers and time limits are around a job as in a worker. Jobs
-// that push jobs may be 16 deep.
+// A failed job runs again at once, without a delay, until it has no attempts left. Then its Failed
+// method is called, and the push returns the last error as a *job.DeadError. For a discarded or
+// skipped job a push returns no error; for a job that asks to run again later it returns an error
+// that wraps ErrDeferred. A push ignores Delay, Backoff, Priority, Unique, On and a transaction.
+// PushMany stops at the first job that fails and returns the ids of the jobs before it. Layers and
+// time limits apply as in a worker. Jobs may push jobs that push jobs, up to 16 deep.
 //
-// Counts returns zeros, and lists are empty. What needs stored jobs, such as a Worker, fails with
-// ErrUnsupported.
+// Counts returns zeros, and lists are empty. Other calls that need stored jobs, and a Worker, fail
+// with ErrUnsupported.
 func NewSync(reg *job.Registry, opts ...Option) *Queue {
 	o := newOptions(opts)
 	if o.runner == nil {
@@ -40,7 +40,8 @@ func NewSync(reg *job.Registry, opts ...Option) *Queue {
 	return q
 }
 
-// SyncRunner sets the Runner of the sync driver: its time limit, layers, log and events.
+// SyncRunner sets the Runner of a queue of NewSync: its policy, time limit, layers, log and events.
+// The Policy, if set, bounds the attempts too.
 func SyncRunner(r *job.Runner) Option { return func(o *options) { o.runner = r } }
 
 // A syncStore is the backend.Backend that runs jobs in place of storing them.
@@ -52,7 +53,7 @@ type syncStore struct {
 // Name implements backend.Backend.
 func (syncStore) Name() string { return DriverSync }
 
-// Can says yes to all that the store takes and does not look at.
+// Can claims the options that Push accepts and ignores.
 func (syncStore) Can() backend.Capabilities {
 	return backend.Capabilities{Delay: true, Priority: true, Unique: true}
 }
@@ -72,7 +73,7 @@ func (s syncStore) Push(ctx context.Context, messages []backend.Message) []backe
 	return pushed
 }
 
-// PushTx is Push: there is nothing that a transaction could hold back.
+// PushTx is Push, since nothing is stored that a transaction could undo.
 func (s syncStore) PushTx(ctx context.Context, _ any, messages []backend.Message) []backend.Pushed {
 	return s.Push(ctx, messages)
 }

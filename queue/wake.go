@@ -2,7 +2,7 @@ package queue
 
 import "sync"
 
-// wakeups wake the workers of the same Queue value when it pushes.
+// wakeups wake the workers of a Queue value when that value pushes.
 type wakeups struct {
 	mu      sync.Mutex
 	waiting map[chan<- struct{}]struct{}

@@ -11,15 +11,16 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// A Worker takes jobs from a Queue and runs them. It is safe for concurrent use.
+// A Worker takes jobs from a Queue and runs them. It is safe for concurrent use: calls of Work,
+// ProcessOne and WorkUntilEmpty may run side by side.
 type Worker struct {
 	workerOptions
 	q        *Queue
 	handlers *job.Registry
 	name     string
 
-	stop     chan struct{} // closed when it must take no more jobs
-	hurry    chan struct{} // closed when it must interrupt those that run
+	stop     chan struct{} // closed: take no more jobs
+	hurry    chan struct{} // closed: interrupt the running jobs
 	stopOnce sync.Once
 	hurryOne sync.Once
 
@@ -29,8 +30,9 @@ type Worker struct {
 	abandoned []string
 }
 
-// NewWorker returns a worker that takes jobs from q for the handlers of a registry. The methods
-// that run jobs return the error of a wrong option, and ErrUnsupported for a Queue of NewSync.
+// NewWorker returns a worker that takes jobs from q and runs them with the given handlers. A wrong
+// option makes Work, ProcessOne and WorkUntilEmpty return a *ConfigError; a Queue of NewSync makes
+// them return ErrUnsupported.
 func NewWorker(q *Queue, handlers *job.Registry, opts ...WorkerOption) *Worker {
 	o := workerOptions{
 		concurrency: 10, lease: 30 * time.Second, poll: 250 * time.Millisecond, grace: 30 * time.Second,
@@ -51,7 +53,7 @@ func NewWorker(q *Queue, handlers *job.Registry, opts ...WorkerOption) *Worker {
 	return w
 }
 
-// ownRunner returns a copy of the given Runner with what the worker sets itself.
+// ownRunner returns a copy of the given Runner with the worker's defaults.
 func (w *Worker) ownRunner() *job.Runner {
 	if w.runner == nil {
 		w.runner = &job.Runner{Timeout: job.DefaultConfig().Timeout, Logger: w.q.logger}
@@ -77,25 +79,26 @@ func (w *Worker) ownRunner() *job.Runner {
 func (w *Worker) Name() string { return w.name }
 
 // Work runs jobs until ctx ends, until it has taken max of them (0: no limit), or until Shutdown or
-// Queue.Restart. Then it takes no more and returns when those that run are done and stored. It
-// returns nil, ErrRestart after a restart, or an *AbandonedError that names the jobs whose handlers
-// did not return in time. While the store does not answer it keeps trying; an error that wraps
-// ErrSetup, such as missing tables, it returns at once.
+// Queue.Restart. Then it takes no more, gives the running jobs the time of the option Grace, and
+// returns when all are stored. It returns nil, ErrRestart after a restart, or an *AbandonedError
+// that names the jobs whose handlers did not return in time. While the store does not answer, Work
+// keeps trying. It returns an error that wraps ErrSetup, such as missing tables, at once.
 func (w *Worker) Work(ctx context.Context, max int) error {
 	_, err := w.run(ctx, max, false)
 	return err
 }
 
-// ProcessOne runs one job, if one is due, and returns when its end is stored. It returns errors of
-// the store, never of the job.
+// ProcessOne runs one job, if one is due, and returns when its end is stored. The option Grace
+// bounds the run. ProcessOne returns errors of the store and an *AbandonedError, never the job's
+// error.
 func (w *Worker) ProcessOne(ctx context.Context) (took bool, err error) {
 	n, err := w.run(ctx, 1, true)
 	return n > 0, err
 }
 
-// WorkUntilEmpty runs jobs until none is due and none runs, or it has taken max of them (0: no
-// limit), and returns how many it took. It does not wait for delayed jobs, nor for those that
-// failed and wait for their next attempt.
+// WorkUntilEmpty runs jobs until none is due and none runs, or until it has taken max of them (0:
+// no limit), and returns how many it took. It does not wait for delayed jobs or for the next
+// attempts of failed ones. It ends at the first error of the store.
 func (w *Worker) WorkUntilEmpty(ctx context.Context, max int) (n int, err error) {
 	return w.run(ctx, max, true)
 }
@@ -130,9 +133,9 @@ func (w *Worker) run(ctx context.Context, limit int, untilEmpty bool) (int, erro
 	return s.taken, err
 }
 
-// reserved returns the jobs that run in the worker, and those whose completions are not stored yet.
-// Its own sweep leaves them alone when their leases have lapsed: an outage of the store is no
-// crash.
+// reserved returns the receipts of the jobs that run in the worker or whose completions are not
+// stored yet. The worker's own sweep spares them even if their leases have lapsed, since an outage
+// of the store is no crash.
 func (w *Worker) reserved() (receipts []backend.Receipt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -155,10 +158,11 @@ func stopped(c <-chan struct{}) bool {
 	}
 }
 
-// Shutdown makes all runs of the worker take no more jobs and waits until they have returned. When
-// ctx ends first, it ends the contexts of the jobs that run and of Failed methods: jobs that return
-// within half a second go back without an attempt, and an *AbandonedError names the others. Later
-// runs of the worker do nothing.
+// Shutdown makes the running calls of Work, ProcessOne and WorkUntilEmpty take no more jobs, and
+// waits until they have returned. If ctx ends first, Shutdown interrupts the running jobs and
+// Failed methods at once, as the end of Grace does, and returns an *AbandonedError that names the
+// jobs whose handlers do not return within half a second. After Shutdown, Work, ProcessOne and
+// WorkUntilEmpty return at once and run nothing.
 func (w *Worker) Shutdown(ctx context.Context) error {
 	w.mu.Lock()
 	w.stopOnce.Do(func() { close(w.stop) })
@@ -172,7 +176,7 @@ func (w *Worker) Shutdown(ctx context.Context) error {
 	case <-done:
 	case <-ctx.Done():
 		w.hurryOne.Do(func() { close(w.hurry) })
-		<-done // soon: a session waits for no handler then
+		<-done // soon: a session waits at most lastCall for handlers now
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -33,12 +33,12 @@ type workerOptions struct {
 	err         error
 }
 
-// Concurrency sets how many jobs run at once, default 10.
+// Concurrency sets how many jobs each call of Work runs at once, default 10.
 func Concurrency(n int) WorkerOption { return func(o *workerOptions) { o.concurrency = n } }
 
 // Queues sets the queues that the worker takes jobs from: "a,b" takes from b only when a has none
-// due, "a:3,b:1" looks at a first three times out of four. Without it the worker takes from the
-// Queue's default one.
+// due, "a:3,b:1" looks at a first three times out of four. The default is the Queue's default
+// queue.
 func Queues(spec string) WorkerOption {
 	return func(o *workerOptions) {
 		queues, err := parseQueues(spec)
@@ -54,8 +54,8 @@ func CheckQueues(spec string) error {
 	return err
 }
 
-// Lease sets how long a job stays reserved if its worker dies, default 30 s and at least 10 ms. The
-// worker renews it while the job runs, which may take longer.
+// Lease sets how long a job stays reserved if its worker dies, default 30 s and at least 10 ms. A
+// job may run longer: the worker renews the lease meanwhile.
 func Lease(d time.Duration) WorkerOption { return func(o *workerOptions) { o.lease = d } }
 
 // RenewEvery sets the time between renewals of leases, default a third of the lease. It must be
@@ -63,15 +63,16 @@ func Lease(d time.Duration) WorkerOption { return func(o *workerOptions) { o.lea
 func RenewEvery(d time.Duration) WorkerOption { return func(o *workerOptions) { o.renew = d } }
 
 // Poll sets the longest time between two looks for jobs when nothing wakes the worker, default 250
-// ms. The worker varies it by a fifth.
+// ms. The worker varies it by a fifth, and waits up to 20 times as long after errors of the store.
 func Poll(d time.Duration) WorkerOption { return func(o *workerOptions) { o.poll = d } }
 
-// Grace sets how long running jobs may take to finish after the end of Work's context, default 30
-// s. Then their contexts end, and they have half a second more to return. An interrupted run costs
-// no attempt.
+// Grace sets how long the running jobs may take to finish when the worker takes no more, default 30
+// s: after the end of Work's context, a Shutdown or a Restart, and after the last of max jobs was
+// taken. Then their contexts end with ErrInterrupted, and they have half a second more to return.
+// An interrupted run costs no attempt.
 func Grace(d time.Duration) WorkerOption { return func(o *workerOptions) { o.grace = d } }
 
-// QueryTimeout bounds each call of the store, default 10 s.
+// QueryTimeout bounds each of the worker's calls of the store, default 10 s.
 func QueryTimeout(d time.Duration) WorkerOption { return func(o *workerOptions) { o.query = d } }
 
 // An Unknown says what a worker does with a job for whose type it has no handler.
@@ -87,14 +88,15 @@ const (
 // queue set UnknownPark.
 func OnUnknown(u Unknown) WorkerOption { return func(o *workerOptions) { o.unknown = u } }
 
-// Runner sets the job.Runner that decides about each delivery: its policy, time limit, layers, log
-// and events. Without it jobs run for at most 120 s, wait as job.DefaultRetryPolicy says, and have
-// the number of attempts that each was pushed with.
+// Runner sets the job.Runner that runs each job and decides what becomes of it: its policy, time
+// limit, layers, log and events. If it has a Policy, the smaller of the policy's MaxAttempts and
+// the job's own counts. Without this option a run takes at most 120 s, job.DefaultRetryPolicy gives
+// the delays, and each job has the attempts that it was pushed with.
 func Runner(r *job.Runner) WorkerOption { return func(o *workerOptions) { o.runner = r } }
 
 // Hooks sets the registry in which the worker finds the Failed, Backoff and Middleware methods of
-// jobs when its own handlers only carry the jobs elsewhere. With pooljob that is the registry that
-// was given to pooljob.Register.
+// jobs, if its own handlers only send the jobs to another process. With pooljob that is the
+// registry given to pooljob.Register.
 func Hooks(reg *job.Registry) WorkerOption { return func(o *workerOptions) { o.hooks = reg } }
 
 func parseQueues(spec string) (queues []backend.Weight, err error) {
@@ -125,7 +127,7 @@ func parseQueues(spec string) (queues []backend.Weight, err error) {
 	return queues, nil
 }
 
-// draw returns the order in which to look at queues this time, without the paused ones.
+// draw returns the queues that are not paused in the order of the next look.
 func draw(queues []backend.Weight, paused []string) (names []string) {
 	var left []backend.Weight
 	total := 0
@@ -171,7 +173,7 @@ func (o *workerOptions) check() error {
 // margin returns how long before its lease lapses a job must have stopped.
 func margin(lease time.Duration) time.Duration { return lease / 10 }
 
-// newName returns a name that no other worker has, not even one of the same host and pid.
+// newName returns a name that no other worker has, even one of the same host and pid.
 func newName() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Backend is a store of jobs. It is safe for concurrent use. Package queue does not close it: the
-// program that opened it does.
+// A Backend is a store of jobs. Its methods are called concurrently. Package queue never closes it:
+// that is up to the program that opened it.
 type Backend interface {
 	// Name returns a word for the kind of store, such as "postgres", for logs and errors.
 	Name() string
@@ -15,75 +15,78 @@ type Backend interface {
 	Can() Capabilities
 
 	// Push stores messages and returns a result for each, in their order. A message with a
-	// UniqueKey is the only one of its call. Errors reach the program as they are, so they must say
-	// which job was refused.
+	// UniqueKey comes alone. The program gets the errors as they are, so an error must say which
+	// job was refused.
 	Push(ctx context.Context, messages []Message) []Pushed
 
-	// Open starts to consume. If it fails, the worker calls it again after a while, unless the
-	// error wraps ErrSetup or ErrUnsupported.
+	// Open returns a Consumer for one run of a worker. If it fails, the worker tries again after a
+	// pause, unless the error wraps ErrSetup or ErrUnsupported.
 	Open(ctx context.Context, s Session) (Consumer, error)
 }
 
-// Capabilities say what a store can do with the options of a push. Package queue refuses a push
-// that needs more, with ErrUnsupported.
+// Capabilities say which options of a push a store supports. Package queue refuses a push that
+// needs another one, with ErrUnsupported. It reads Delay, Priority and Unique; Atomic is for
+// programs.
 type Capabilities struct {
-	Delay    bool // a message becomes due later
-	Priority bool // due messages of a queue come by priority
-	Unique   bool // a unique key is refused while a live job has it
-	Atomic   bool // a Push stores all its messages or none
+	Delay    bool // a message is not delivered before its Delay has passed
+	Priority bool // the due messages of a queue are delivered in the order of their priority
+	Unique   bool // a push finds a live job with its unique key, and does what OnTaken says
+	Atomic   bool // Push stores all messages of a call or none
 }
 
 // A Session describes a worker that opens a Consumer.
 type Session struct {
-	Worker string        // its name, unique among all workers: for reservations and dead letters
-	Slots  int           // how many jobs it runs at once
+	Worker string        // its name, different from every other worker's; for reservations and dead letters
+	Slots  int           // how many jobs it runs at once; besides, finished ones may not be completed yet
 	Queues []Weight      // the queues that it takes jobs from
-	Lease  time.Duration // how long a delivery stays reserved if the worker dies
-	Limit  time.Duration // of the run of a job without a Timeout of its own; 0: none
+	Lease  time.Duration // how long Receive and Extend reserve a delivery
+	Limit  time.Duration // the time limit of a job without a Timeout of its own; 0: none
 }
 
-// A Weight is a queue and its share of a worker's looks. Weights of 0 mean that the order of the
-// queues is strict.
+// A Weight is a queue and its share of the worker's looks for jobs. If all weights are 0, the
+// queues are in strict order. Package queue draws the order of each look, see Want.
 type Weight struct {
 	Queue  string
 	Weight int
 }
 
-// A Want says what a call of Receive may take.
+// A Want says how many messages a call of Receive may take, and from where.
 type Want struct {
 	Max    int      // at least 1
-	Queues []string // some of the Session's, the one to empty first in front
+	Queues []string // some of the Session's, in this order: from the second only if the first has too few, …
 }
 
 // A Consumer takes deliveries for one run of a worker. Package queue calls Receive and the methods
-// of Sweeper and Tidier from one goroutine, and the other methods concurrently.
+// of Sweeper and Tidier from one goroutine, Extend and Complete concurrently with them from others,
+// and Close last.
 type Consumer interface {
-	// Receive reserves due messages and returns them in their order: by queue as in want, then by
-	// priority if the store can, then the oldest first. It counts an attempt of each. It does not
-	// wait: if no message is due, it returns none and no error.
+	// Receive reserves due messages for Session.Lease and counts an attempt of each. It returns
+	// them in order: by queue as in want, then by priority if the store can do that, then the one
+	// that has been due longest first. It does not wait: if no message is due, it returns none and
+	// no error.
 	Receive(ctx context.Context, want Want) ([]Delivery, error)
 
-	// Extend renews the leases of deliveries, from now. It returns nil if all are renewed, else an
-	// error, which may be nil, for each receipt. ErrLost says that the delivery is no longer
-	// reserved.
+	// Extend makes the leases of deliveries end Session.Lease from now. It returns nil if all are
+	// extended, else a slice with nil or an error for each receipt. ErrLost says that the delivery
+	// is no longer reserved.
 	Extend(ctx context.Context, receipts []Receipt) []error
 
 	// Complete stores what becomes of at most MaxComplete deliveries and acknowledges them. It
-	// returns nil if all are stored, else an error, which may be nil, for each completion. ErrLost
-	// says that nothing was stored, since the delivery is no longer reserved. After any other error
-	// the completion may be stored or not, and package queue tries it again.
+	// returns nil if all are stored, else a slice with nil or an error for each completion. ErrLost
+	// says that nothing was stored because the delivery is no longer reserved. After any other
+	// error the completion may be stored or not, and package queue tries it again.
 	Complete(ctx context.Context, completions []Completion) []error
 
-	// Close gives back what the consumer took and Receive did not return. Open deliveries stay
-	// reserved until their leases end.
+	// Close gives back messages that the consumer took and Receive did not return. Deliveries that
+	// were not completed stay reserved until their leases end.
 	Close(ctx context.Context) error
 }
 
-// MaxComplete is how many completions one call of Complete has at most.
+// MaxComplete is the most completions in one call of Complete.
 const MaxComplete = 100
 
 // MaxPriority is the highest priority of a message; 0 is the lowest.
 const MaxPriority = 3
 
-// MaxKey is the length in bytes that the name of a queue or a unique key may have in every store.
+// MaxKey is the most bytes of Message.Queue and Message.UniqueKey. Every store takes that many.
 const MaxKey = 191

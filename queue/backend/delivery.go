@@ -7,24 +7,25 @@ import (
 	"github.com/taskd-go/task/job"
 )
 
-// A Receipt stands for one delivery. Its value belongs to the store.
+// A Receipt stands for one delivery. Only the store looks at its value; package queue passes it on.
 type Receipt any
 
 // A Delivery is one reservation of a message.
 type Delivery struct {
-	ID        string // the one that Push returned
+	ID        string // Pushed.ID of the message
 	Queue     string
 	UniqueKey string // "": none
 	Payload   []byte // as its producer stored it; see Envelope
 	Priority  int
 
-	Attempts    int            // this one included
+	Attempts    int            // including this one
 	MaxAttempts int            // 0: the envelope's
 	Crashes     int            // how many workers died with the job
 	Backoff     *time.Duration // the wait after each failure; nil: the worker's policy
 	Timeout     time.Duration  // of this run; 0: the worker's, negative: none
 
-	// Times by the store's clock, as far as the store knows them.
+	// Times by the store's clock; zero if the store does not keep them. A delivery of
+	// Sweeper.Lapsed must have LeaseUntil and ReservedBy.
 	CreatedAt   time.Time
 	AvailableAt time.Time // when it was due
 	ReservedAt  time.Time
@@ -34,8 +35,8 @@ type Delivery struct {
 	Receipt Receipt
 }
 
-// Envelope decodes the payload. The fields of the delivery override its members. A payload without
-// an id of its own gets the one of FallbackID.
+// Envelope decodes the payload. Attempts and MaxAttempts of the delivery override its attempt and
+// maxAttempts. If the payload has no id, the envelope gets the FallbackID.
 func (d *Delivery) Envelope() (job.Envelope, error) {
 	e, err := job.Decode(d.Payload)
 	if err != nil {
@@ -51,11 +52,11 @@ func (d *Delivery) Envelope() (job.Envelope, error) {
 	return e, nil
 }
 
-// FallbackID returns the id of a job whose payload has none: "db_" and the ID of the delivery.
+// FallbackID returns the id of a job whose payload has none: "db_" and ID.
 func (d *Delivery) FallbackID() string { return "db_" + d.ID }
 
-// hasID reports whether the message has an id of its own. Decode would have made one up from its
-// content, and two messages of one content are two jobs.
+// hasID reports whether the payload has an id. Without one Decode makes an id of the content, but
+// two messages with the same content are two jobs.
 func hasID(payload []byte) bool {
 	const ours = `{"v":1,"jobId":"job_`
 	if len(payload) > len(ours) && string(payload[:len(ours)]) == ours {
@@ -70,29 +71,29 @@ func hasID(payload []byte) bool {
 type Completion struct {
 	Delivery *Delivery
 
-	// Outcome is one of these. Succeeded, Discarded or Skipped: the job is done and the message
-	// goes. Requeued or Deferred: it comes again. Dead: it becomes a dead letter.
+	// Outcome is one of these. Succeeded, Discarded or Skipped: the job is done, so remove the
+	// message. Requeued or Deferred: deliver it again when it is due. Dead: make it a dead letter.
 	Outcome job.Outcome
 
-	Envelope job.Envelope  // the job as it goes on; zero: the payload stays as it is
+	Envelope job.Envelope  // the job from now on; zero: the payload stays as it is
 	Delay    time.Duration // until it is due again, by the store's clock
-	DueAt    time.Time     // in place of Delay; zero: Delay counts
+	DueAt    time.Time     // when it is due again, in place of Delay; zero: Delay counts
 
-	Uncount bool // the attempt does not count
-	Crashed bool // a worker died with the job: a crash is counted
-	Lapsed  bool // of a delivery of Lapsed: nothing is stored if its lease was renewed since
+	Uncount bool // the attempt of this delivery does not count
+	Crashed bool // count a crash: a worker died with the job
+	Lapsed  bool // the delivery is of Sweeper.Lapsed: return ErrLost if its lease was renewed since
 
-	Letter *job.DeadLetter // of Outcome Dead; without what the store gives it
+	Letter *job.DeadLetter // with Outcome Dead: the letter, without an ID
 }
 
-// Payload returns the message as it goes on: the encoded Envelope, or the delivered payload if the
+// Payload returns the payload from now on: the encoded Envelope, or the delivered payload if
 // Envelope is zero.
 func (c *Completion) Payload() []byte {
 	if c.Envelope.JobType == "" {
 		return c.Delivery.Payload
 	}
 	encoded, err := c.Envelope.Encode()
-	if err != nil { // it was decoded from one
+	if err != nil { // never: the envelope was decoded from JSON
 		return c.Delivery.Payload
 	}
 	return encoded

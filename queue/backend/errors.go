@@ -7,27 +7,27 @@ import (
 )
 
 var (
-	// ErrUnsupported says that the store cannot do what was asked for. Errors that wrap it name the
+	// ErrUnsupported says that the store cannot do what a call needs. Errors that wrap it name the
 	// store.
 	ErrUnsupported = errors.New("queue: not supported")
-	// ErrSetup says that the store cannot be used until somebody changes its setup. Workers do not
-	// try again.
+	// ErrSetup says that the store cannot be used until its setup is changed. A worker that gets it
+	// ends.
 	ErrSetup = errors.New("queue: the store is not set up for jobs")
-	// ErrLost says that a delivery is no longer reserved for the caller.
+	// ErrLost says that a delivery is no longer reserved for the worker that has its Receipt.
 	ErrLost = errors.New("queue: the delivery is no longer reserved for this worker")
 	// ErrNotFound says that there is no such job or dead letter.
 	ErrNotFound = errors.New("queue: not found")
 )
 
-// Unsupported returns the error for what a store cannot do. It wraps ErrUnsupported.
+// Unsupported returns the error "STORE has no WHAT", which wraps ErrUnsupported.
 func Unsupported(store, what string) error {
 	return fmt.Errorf("%w: %s has no %s", ErrUnsupported, store, what)
 }
 
 // A DuplicateError says that a push was refused because its unique key is taken.
 type DuplicateError struct {
-	Key      string // as it was given to the option Unique
-	Existing string // the id of the job that has the key; "" if that went meanwhile
+	Key      string // as it was given to the option Unique; a store sets Message.UniqueKey
+	Existing string // the id of the job that has the key; "" if that job has gone meanwhile
 }
 
 func (e *DuplicateError) Error() string {
@@ -42,7 +42,7 @@ func (e *TakenError) Error() string {
 		strings.Join(e.IDs, ", "))
 }
 
-// A ReplayError says why a dead letter stays dead: the store does not take its job.
+// A ReplayError says why a dead letter stays dead: the store refused its job.
 type ReplayError struct {
 	ID  string // of the letter
 	Err error

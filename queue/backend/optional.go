@@ -15,61 +15,64 @@ type TxPusher interface {
 	PushTx(ctx context.Context, tx any, messages []Message) []Pushed
 }
 
-// A Waker tells a worker that a queue may have jobs. A Backend or a Consumer that is one wakes the
-// workers that use it.
+// A Waker notifies workers that a queue may have jobs, so that they look before their Poll interval
+// ends. A Backend that is a Waker wakes the workers that use it, a Consumer its own worker.
 type Waker interface {
-	// Wait calls wake with the name of a queue, or "" for any, until ctx ends or it cannot go on.
-	// The worker then calls it again after a while.
+	// Wait calls wake with the name of a queue that may have new jobs, or with "" if it does not
+	// know which. It calls wake once it listens, for pushes that came before. It returns when ctx
+	// ends or with an error if it cannot go on; then the worker calls Wait again, after 1 to 30 s.
 	Wait(ctx context.Context, wake func(queue string)) error
 }
 
-// A Locker is a Backend that can keep what the layers of package middleware hold.
+// A Locker is a Backend that can store the leases and counts of the layers of package middleware.
 type Locker interface {
-	// Locks returns the shared store. What is held there is held for all programs that use the
-	// backend.
+	// Locks returns the middleware.Store. All programs that use the store share it. Package
+	// middleware/storetest tests it.
 	Locks() middleware.Store
 }
 
 // A Sweeper is a Consumer of a store that does not itself end reservations whose leases have
-// lapsed.
+// lapsed. A Consumer that is no Sweeper delivers the messages of dead workers again by itself, and
+// counts in Delivery.Crashes how often.
 type Sweeper interface {
-	// Lapsed returns deliveries, of any queue and worker, whose leases have ended, except the kept
-	// ones. It changes nothing: package queue completes them with Completion.Lapsed set. full
-	// reports that there may be more.
+	// Lapsed returns deliveries of any queue and worker whose leases have ended, except those of
+	// keep, which may be receipts of other Consumers of the same worker. It changes nothing:
+	// package queue passes the deliveries to Complete, with Completion.Lapsed set. Each has a
+	// Receipt for that. full reports that there may be more.
 	Lapsed(ctx context.Context, keep []Receipt) (lapsed []Delivery, full bool, err error)
 }
 
-// A Tidier is a Consumer of a store in which ended orders or locks stay behind.
+// A Tidier is a Consumer of a store in which ended orders or locks stay until they are removed.
 type Tidier interface {
-	// Tidy removes them. Each worker calls it about once a second, with the orders that it has just
-	// read. The store decides when it is worth a look.
+	// Tidy removes ended orders and locks. Each worker calls it about once a second, with the
+	// orders that it has just read. The store may do nothing in most calls.
 	Tidy(ctx context.Context, read Orders) error
 }
 
-// A Control is a Backend that keeps orders for all workers.
+// A Control is a Backend that stores orders to all workers.
 type Control interface {
 	// Orders returns the orders in force. Each worker reads them about once a second.
 	Orders(ctx context.Context) (Orders, error)
-	// Pause and Resume begin and end a pause of a queue; "" means every queue. Neither fails if
-	// there is nothing to change.
+	// Pause and Resume begin and end the pause of a queue; "" means every queue. Neither fails if
+	// the queue is in that state already.
 	Pause(ctx context.Context, queue string) error
 	Resume(ctx context.Context, queue string) error
-	// Restart makes Orders.Restart grow.
+	// Restart increases Orders.Restart.
 	Restart(ctx context.Context) error
-	// Cancel removes a live job. If a worker has it, its id stays in Orders.Cancelled for some
-	// minutes. If there is no such job, Cancel returns ErrNotFound.
+	// Cancel removes a live job, or returns ErrNotFound. If a worker has the job, its id stays in
+	// Orders.Cancelled for some minutes, and Extend and Complete return ErrLost for its delivery.
 	Cancel(ctx context.Context, id string) error
 }
 
-// Orders are what workers obey.
+// Orders say what workers must do.
 type Orders struct {
 	Paused    []string // queues from which workers take nothing; "" means every queue
-	Restart   int64    // workers that started at a smaller number finish what they have and return
-	Cancelled []string // ids of jobs that were taken away from their workers
+	Restart   int64    // a worker that read a smaller number when it started finishes its jobs and returns
+	Cancelled []string // ids of jobs that were cancelled while a worker had them
 }
 
-// An Admin is a Backend that can show, count and move its jobs and dead letters. The methods of the
-// same names of queue.Queue say what each does. "" as a queue means every queue.
+// An Admin is a Backend that can show, count and change its jobs and dead letters. The methods of
+// the same names of queue.Queue document what each does. "" as a queue means every queue.
 type Admin interface {
 	Counts(ctx context.Context, queue string) (Counts, error)
 	List(ctx context.Context, queue string) iter.Seq2[JobInfo, error]

@@ -6,25 +6,24 @@ import (
 	"github.com/taskd-go/task/job"
 )
 
-// MaxCount is how far Counts counts the jobs of one state: a number of MaxCount means that there
-// are so many or more. It bounds what a look at a deep queue costs.
+// MaxCount is the highest number in Counts. It means that there are that many jobs of a state or
+// more: a store stops counting there, so that Counts of a deep queue is cheap.
 const MaxCount = 10_000
 
 // Counts are the jobs of a queue by state, each up to MaxCount. Dead letters do not count.
 type Counts struct {
 	Ready    int64 `json:"ready"`    // due
 	Delayed  int64 `json:"delayed"`  // not due yet
-	Reserved int64 `json:"reserved"` // taken by a worker, or left by one that is gone
+	Reserved int64 `json:"reserved"` // a worker has it, or died with it and the lease has not been ended yet
 }
 
 // Size returns the sum of all states.
 func (c Counts) Size() int64 { return c.Ready + c.Delayed + c.Reserved }
 
-// AtLeast reports whether a state reached MaxCount, so that there may be more jobs than Counts
-// says.
+// AtLeast reports whether a number is MaxCount, so that there may be more jobs than Counts says.
 func (c Counts) AtLeast() bool { return max(c.Ready, c.Delayed, c.Reserved) >= MaxCount }
 
-// A JobInfo is a live job as its store has it.
+// A JobInfo describes a live job.
 type JobInfo struct {
 	ID          string         `json:"id"`
 	Queue       string         `json:"queue"`
@@ -47,12 +46,12 @@ type JobInfo struct {
 	Failures []job.AttemptError `json:"failures,omitempty"` // of earlier attempts
 	Replays  int                `json:"replays,omitempty"`
 	Envelope job.Envelope       `json:"envelope,omitzero"`
-	Raw      string             `json:"raw,omitempty"` // the payload when it is no envelope
-	Broken   string             `json:"broken,omitempty"`
+	Raw      string             `json:"raw,omitempty"`    // the payload, if it is no envelope
+	Broken   string             `json:"broken,omitempty"` // why it is none
 }
 
-// A Record is what Inspect finds: the job while it lives, and the dead letters that it left, the
-// newest last.
+// A Record is what Inspect returns: the live job, if there is one, and its dead letters, the newest
+// last.
 type Record struct {
 	Job  *JobInfo    `json:"job,omitempty"`
 	Dead []FailedJob `json:"dead,omitempty"`
@@ -60,22 +59,22 @@ type Record struct {
 
 // A FailedJob is a dead letter.
 type FailedJob struct {
-	ID         string             `json:"id"`    // of this letter: what Retry takes
-	Row        string             `json:"row"`   // the id that the job had and has again after Retry
+	ID         string             `json:"id"`    // of this letter, for Retry
+	Row        string             `json:"row"`   // JobInfo.ID of the job, before it died and after Retry
 	JobID      string             `json:"jobId"` // "db_" and Row if the payload has none
 	Type       string             `json:"type"`
 	Queue      string             `json:"queue"`
 	ErrorClass string             `json:"errorClass"` // see job.ErrorClass
 	Error      string             `json:"error"`
 	Reason     job.Reason         `json:"reason"`
-	History    []job.AttemptError `json:"history,omitempty"` // the failed attempts, the last one included
-	FailedBy   string             `json:"failedBy"`          // the worker that ran it last
+	History    []job.AttemptError `json:"history,omitempty"` // the known failed attempts, including the last
+	FailedBy   string             `json:"failedBy"`          // the worker that made it a dead letter
 	Attempts   int                `json:"attempts"`
 	Crashes    int                `json:"crashes"`
 	Replays    int                `json:"replays"`
 	CreatedAt  time.Time          `json:"createdAt"`
 	FailedAt   time.Time          `json:"failedAt"`
-	Payload    string             `json:"payload"` // the envelope as the store had it
+	Payload    string             `json:"payload"` // the envelope without History, or the payload that is no envelope
 }
 
 // Exception returns the error as "Class: message".
