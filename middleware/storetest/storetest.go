@@ -1,4 +1,5 @@
-// Package storetest tests an implementation of middleware.Store against the interface's contract.
+// Package storetest tests an implementation of middleware.Store: it checks the contract of the
+// interface.
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Run(t, func(t *testing.T) (middleware.Store, func(time.Duration)) {
@@ -23,16 +24,16 @@ import (
 	"github.com/taskd-go/task/middleware"
 )
 
-// An Open returns an empty store, and a function that moves the store's clock forward, or waits that
-// long for a clock that cannot be moved. Run calls it once for each test, from tests that run in
-// parallel.
+// An Open returns an empty store, and a function that moves the store's clock forward. If the clock
+// cannot be moved, the function sleeps instead. Run calls an Open once for each test. The tests run
+// in parallel, and each calls its store from several goroutines.
 type Open func(t *testing.T) (store middleware.Store, advance func(time.Duration))
 
-// unit is the step of the tests. They notice a difference of half a unit, so a real clock may run on
-// between two calls.
+// unit is the step of the tests. They allow for half a unit by which a real clock moves on between
+// two calls.
 const unit = 2 * time.Second
 
-// Run tests the stores that open returns against the contract, in subtests of t.
+// Run tests the stores that open returns, in subtests of t.
 func Run(t *testing.T, open Open) {
 	for _, group := range [][]contract{leases, takes, counts, refusals} {
 		for _, c := range group {
@@ -71,7 +72,7 @@ func (b *harness) mustAcquire(key, owner string, slots int, ttl time.Duration) {
 	assert.Zero(b, free, "free beside ok")
 }
 
-// mustBeHeld asks for a place, is refused, and finds free at about want.
+// mustBeHeld checks that Acquire refuses a place and returns a free of about want.
 func (b *harness) mustBeHeld(key string, slots int, want time.Duration) {
 	b.Helper()
 	ok, free := b.acquire(key, "another", slots, unit)
@@ -126,7 +127,8 @@ func (b *harness) mustCount(key string, wantN int, wantLeft time.Duration) {
 	b.about(wantLeft, left)
 }
 
-// about allows for what a real clock ran on; a time that is too long is wrong on any clock.
+// about allows for the time by which a real clock has moved on. A time longer than want is wrong on
+// any clock.
 func (b *harness) about(want, got time.Duration) {
 	b.Helper()
 	assert.Positive(b, got)
@@ -148,7 +150,7 @@ func together(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// holders counts the owners that have a place by the answers they got, and the most at one time.
+// holders counts the owners that got a place and have not left it, and the most at one time.
 type holders struct{ now, most atomic.Int64 }
 
 func (h *holders) enter() {

@@ -17,11 +17,11 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// many are what must hold for many jobs, workers and failures.
+// many are the tests with many jobs or workers, and those of their timing.
 var many = []behaviour{
 	{"a default lease lets a killed worker's job run again within a minute_Row15", func(s *fixture.Fixture) {
 		id := s.Push(fixture.Envelope("plain", "a"))
-		s.Inspect(id)           // a store that cannot skips the test, which the handler must not do
+		s.Inspect(id)           // skips the test if the store cannot do it, which must not happen in the handler
 		var lease time.Duration // of a worker without the option Lease
 		s.Drain(s.Worker(s.Q, fixture.Answers(func(context.Context, job.Envelope) job.Result {
 			info := s.Inspect(id).Job
@@ -92,7 +92,7 @@ var many = []behaviour{
 	}},
 }
 
-// retriesOf is how many transactions a store tried again, if it counts them.
+// retriesOf returns how many transactions a store tried again, or 0 if it does not count them.
 func retriesOf(b backend.Backend) int64 {
 	if r, ok := b.(interface{ Retries() int64 }); ok {
 		return r.Retries()

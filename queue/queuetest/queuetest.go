@@ -1,7 +1,8 @@
-// Package queuetest tests what package queue promises, over any store. The tests of a store call
-// [Run]. The group "capabilities" runs over every store: it checks that the store refuses what it
-// cannot do. The other groups need a store with all of backend.Capabilities that is a
-// backend.Admin and a backend.Control, and are skipped over others.
+// Package queuetest tests a store: it checks that package queue keeps its promises over it. The
+// tests of a store call [Run]. The group "capabilities" runs for every store, and checks that what
+// the store lacks fails with the right error. The other groups are skipped unless the store has
+// Delay, Priority and Unique of backend.Capabilities and is a backend.Admin and a backend.Control.
+// Package middleware/storetest tests the store of a backend.Locker.
 package queuetest
 
 import (
@@ -12,31 +13,33 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// A Harness is a store under test.
+// A Harness gives Run access to the store under test. Its functions fail t if they cannot do their
+// work.
 type Harness struct {
-	// Open returns the store once more, as another process would open it. All that it returns in
-	// one test work on the same jobs. It closes what it opened when the test ends.
+	// Open opens the store, as one process does. A test calls it several times, and all stores that
+	// it returns work on the same jobs. It registers a cleanup of t that closes the store, if the
+	// store needs that.
 	Open func(t testing.TB, how Opening) backend.Backend
 
-	// SetClock moves the clock of all open stores but those of OwnClock. Nil: tests that need it
-	// are skipped.
+	// SetClock sets the clock of all stores, open or opened later, except those with OwnClock. The
+	// clock stands still between two calls. If SetClock is nil, tests that need it are skipped.
 	SetClock func(t testing.TB, now time.Time)
 
-	// Clear removes all jobs, dead letters and orders.
+	// Clear removes all jobs, dead letters and orders. Each test begins with it.
 	Clear func(t testing.TB)
 
-	// Insert stores a message that is due, as a program in another language does, without package
-	// queue. Nil: tests that need it are skipped.
+	// Insert stores a message that is due at once, as a program in another language does, without
+	// package queue. If it is nil, tests that need it are skipped.
 	Insert func(t testing.TB, queue string, payload []byte)
 }
 
-// An Opening says how a Harness opens its store.
+// An Opening says how to open the store.
 type Opening struct {
-	OwnClock bool // on the store's own clock, whatever SetClock says
-	Wakes    bool // as a backend.Waker, if the store can be one
+	OwnClock bool // use the store's own clock, not that of SetClock
+	Wakes    bool // return a backend.Waker, if the store can be one
 }
 
-// Run runs all tests as subtests of t, one after another, and leaves the store empty.
+// Run runs all tests as subtests of t, one after another, and clears the store at the end.
 func Run(t *testing.T, h Harness) {
 	own := fixture.Harness{SetClock: h.SetClock, Clear: h.Clear, Insert: h.Insert}
 	own.Open = func(t testing.TB, how fixture.Opening) backend.Backend { return h.Open(t, Opening(how)) }
@@ -64,7 +67,7 @@ type behaviour struct {
 	test func(s *fixture.Fixture)
 }
 
-// lacks names something that most tests need and b does not have; "" if it has all.
+// lacks names something that most tests need and b lacks, or returns "" if b has all.
 func lacks(b backend.Backend) string {
 	_, isAdmin := b.(backend.Admin)
 	_, isControl := b.(backend.Control)

@@ -129,7 +129,7 @@ var vectors = []behaviour{
 	{"worker rules", func(s *fixture.Fixture) { runWorkerRules(s) }},
 }
 
-// runTimeline runs the steps of a case, each worker step by step.
+// runTimeline runs the steps of a case. Each worker stops after each of its steps.
 func runTimeline(s *fixture.Fixture, c timelineCase) {
 	sc := fixture.NewScript(s, &fixture.Script{Do: fixture.Held})
 	if c.Job != nil {
@@ -173,7 +173,7 @@ func runTimeline(s *fixture.Fixture, c timelineCase) {
 	}
 }
 
-// runStep is one step of the worker p.
+// runStep runs one step of the worker p.
 func runStep(s *fixture.Fixture, sc *fixture.Script, p *fixture.Stepped, step timelineStep) {
 	s.Helper()
 	switch step.Op {
@@ -233,7 +233,7 @@ func checkEnd(s *fixture.Fixture, sc *fixture.Script, raw json.RawMessage) {
 	}
 }
 
-// renewUpTo moves the clock in steps for each of which a worker renews its lease.
+// renewUpTo moves the clock in steps, and waits after each until the worker has renewed its lease.
 func renewUpTo(s *fixture.Fixture, second float64) {
 	for s.Now < fixture.Epoch+int64(second*1000) {
 		s.Now = min(s.Now+100_000, fixture.Epoch+int64(second*1000))
@@ -249,7 +249,7 @@ func renewUpTo(s *fixture.Fixture, second float64) {
 	}
 }
 
-// claimTogether makes many workers look at once.
+// claimTogether makes many workers look for jobs at the same time.
 func claimTogether(s *fixture.Fixture, workers, winners int) {
 	type look struct {
 		p     *fixture.Stepped

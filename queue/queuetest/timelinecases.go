@@ -16,7 +16,8 @@ import (
 	"github.com/taskd-go/task/queue"
 )
 
-// timelineElsewhere are cases that need a look into the store: its own tests have them.
+// timelineElsewhere are the cases that need access to the inside of a store: the store's own tests
+// have them.
 var timelineElsewhere = map[string]bool{"dead_record_is_atomic": true}
 
 // timelineCases are the cases that the vectors describe in words.
@@ -145,7 +146,7 @@ var timelineCases = map[string]func(s *fixture.Fixture){
 	},
 }
 
-// runCommands checks what the commands of the queue's document mean.
+// runCommands checks the effects of the queue's commands.
 func runCommands(s *fixture.Fixture) {
 	v := vector[struct {
 		Cases []struct {

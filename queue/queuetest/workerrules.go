@@ -23,7 +23,7 @@ var noOperation = map[string]string{
 		"which has tests of it; taskd's tests end a worker by SIGTERM",
 }
 
-// played are the other parts, and what is no case.
+// played names the parts that the suite tests, and those that have no cases.
 var played = []string{"system", "title", "observed_on", "backoff_s", "claim_order", "attempts", "unique_dispatch",
 	"sync_dispatch"}
 
@@ -45,7 +45,7 @@ type workerVectors struct {
 	Sync     struct{ Cases []struct{ Name string } } `json:"sync_dispatch"`
 }
 
-// runWorkerRules checks what the vectors say about a worker around the pipeline, except noOperation.
+// runWorkerRules checks the vectors about a worker, except those of noOperation.
 func runWorkerRules(s *fixture.Fixture) {
 	for part := range vector[map[string]json.RawMessage](s, "queuety_worker") {
 		if !slices.Contains(played, part) {
@@ -94,7 +94,7 @@ func runWorkerRules(s *fixture.Fixture) {
 	}
 }
 
-// runWaits is the strategies of waiting, written as the Backoff method of a job that fails and
+// runWaits checks each backoff strategy of the vectors, as the Backoff method of a job that always
 // fails.
 func runWaits(s *fixture.Fixture, v workerVectors) {
 	exponential := job.RetryPolicy{MaxAttempts: job.Unlimited, BaseDelay: time.Minute, MaxDelay: time.Hour, Multiplier: 2}
