@@ -13,8 +13,8 @@ const (
 	schemeMySQL  = "mysql"
 )
 
-// Check reports what is wrong with dsn, without a connection. Its errors do not show dsn, which may
-// contain a password.
+// Check returns an error that says what is wrong with dsn, if anything. It does not connect. The
+// error does not show dsn, which may contain a password.
 func Check(dsn string) error {
 	if scheme(dsn) == schemeSQLite {
 		if p := path(dsn); p == "" || p == ":memory:" {

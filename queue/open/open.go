@@ -1,5 +1,5 @@
-// Package open opens the store of a queue that a URL names. It links the drivers of all databases;
-// a program that needs one of them imports its package under sqlqueue instead.
+// Package open opens the queue store that a URL names. It imports the drivers of all databases; a
+// program that needs only one imports that package of queue/sqlqueue instead. These are the URLs:
 //
 //	sqlite:/path/file.db
 //	postgres://user:password@host/database
@@ -21,10 +21,10 @@ import (
 	"github.com/taskd-go/task/queue/sqlqueue/sqlite"
 )
 
-// A DB is an open database and the store in it. It is safe for concurrent use.
+// A DB is an open database with the store in it. It is safe for concurrent use.
 type DB struct {
 	Store   backend.Backend // for queue.New
-	SQL     *sql.DB         // the connections that write, without the layer of Wrap
+	SQL     *sql.DB         // the connections that write, not wrapped by Wrap
 	Dialect sqlqueue.Dialect
 	Tables  sqlqueue.Tables
 
@@ -42,15 +42,16 @@ type options struct {
 // Tables sets the names of the queue's tables.
 func Tables(t sqlqueue.Tables) Option { return func(o *options) { o.tables = t } }
 
-// Wrap puts a layer around the connections that write, for example one that makes statements fail in
-// a test. DB.Close closes the connections and not the layer.
+// Wrap makes the store use what wrap returns for the connections that write, for example to make
+// statements fail in a test. DB.Close closes the connections, and does not close what wrap
+// returned.
 func Wrap(wrap func(*sql.DB) *sql.DB) Option { return func(o *options) { o.wrap = wrap } }
 
 // limit is how long a database may take to answer.
 const limit = 15 * time.Second
 
-// Open connects to the database that dsn names. It fails after 15 s without an answer. The tables
-// may be missing or old: see Migrate. Errors do not show the password in dsn.
+// Open connects to the database that dsn names. It fails if the database does not answer within 15
+// s. It does not check the tables: see Migrate. Errors do not show the password in dsn.
 func Open(ctx context.Context, dsn string, opts ...Option) (*DB, error) {
 	if err := Check(dsn); err != nil {
 		return nil, fmt.Errorf("open: %w", err)
@@ -110,7 +111,7 @@ func connectMySQL(ctx context.Context, dsn string, o options) (*DB, error) {
 	return opened(store, err, &DB{SQL: db, Dialect: sqlqueue.MySQL, Tables: o.tables, close: db.Close})
 }
 
-// opened returns db with its store, or closes db if err says that there is none.
+// opened returns db with its store, or closes db and returns err.
 func opened(store backend.Backend, err error, db *DB) (*DB, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -119,10 +120,10 @@ func opened(store backend.Backend, err error, db *DB) (*DB, error) {
 	return db, nil
 }
 
-// Migrate makes the tables or updates them, and returns how many migrations it applied. Several
-// processes may migrate a database at once.
+// Migrate makes or updates the tables, and returns how many migrations it applied. Several
+// processes may migrate a database at the same time.
 func (db *DB) Migrate(ctx context.Context) (applied int, err error) {
-	const tries = 5 // of two processes that migrate at once one can fail
+	const tries = 5 // if two processes migrate at the same time, one can fail
 	for try := 1; ; try++ {
 		pending, err := migrate.Pending(ctx, db.SQL, db.Dialect, db.Tables)
 		if err == nil && !pending {

@@ -16,7 +16,7 @@ type claim struct {
 	limit  int
 	token  string
 	lease  time.Duration
-	from   map[level]place // where to look from; elsewhere from the beginning
+	from   map[level]place // where each look begins; for other levels at the first row
 }
 
 // A level is the jobs of one queue and priority, in the order of their places.
@@ -70,7 +70,7 @@ func (s *Store) claimReturning(ctx context.Context, c claim) (rows []*row, err e
 	return rows, err
 }
 
-// claimTries is how often claimLocking looks again when other workers were faster.
+// claimTries is how often claimLocking looks if other workers took all that it found.
 const claimTries = 5
 
 func (s *Store) claimLocking(ctx context.Context, c claim) (rows []*row, err error) {

@@ -17,7 +17,7 @@ import (
 type ending struct {
 	*backend.Completion
 	row  *row
-	lean bool // with what it has gathered the row is too large for the database, so the payload stays as it is
+	lean bool // with the errors of its attempts the row is too large: keep the payload as it is
 }
 
 const free = "UPDATE {jobs} SET reserved_token = NULL, reserved_at = NULL, lease_until = NULL, " +
@@ -26,7 +26,7 @@ const free = "UPDATE {jobs} SET reserved_token = NULL, reserved_at = NULL, lease
 // Complete implements backend.Consumer. It stores the completions in one transaction, so they fail
 // together.
 func (c *consumer) Complete(ctx context.Context, completions []backend.Completion) []error {
-	var ids []int64 // of all, in their order
+	var ids []int64 // of all completions, in their order
 	var done []int64
 	var tokens []string
 	var others []ending
@@ -93,8 +93,8 @@ func (s *Store) deleteReserved(ctx context.Context, x runner, ids []int64, token
 	return s.change(ctx, x, "DELETE FROM {jobs}", nil, cond, args)
 }
 
-// endReservation frees a row for its next run or buries it. Not ok: the reservation is another's by
-// now.
+// endReservation frees a row for its next run, or moves it to the dead letters. It returns false if
+// the row is no longer reserved under its token.
 func (c *consumer) endReservation(ctx context.Context, tx *sql.Tx, e ending) (ok bool, err error) {
 	cond, args := "id = ? AND reserved_token = ?", []any{e.row.id, e.row.token.String}
 	if e.Lapsed { // it may have been renewed since it was read
@@ -128,9 +128,8 @@ func (c *consumer) endReservation(ctx context.Context, tx *sql.Tx, e ending) (ok
 	return err == nil, err
 }
 
-// endAlone is endReservation in a transaction of its own. A row that the database refuses as too
-// large, because of the errors that its job has gathered, it ends without them: else the job would
-// never end.
+// endAlone is endReservation in a transaction of its own. If the database refuses the row as too
+// large, endAlone leaves out the errors of the job's attempts: else the job would never end.
 func (c *consumer) endAlone(ctx context.Context, e ending) (ok bool, err error) {
 	for {
 		err = c.inTx(ctx, func(tx *sql.Tx) (err error) {
@@ -170,15 +169,15 @@ func (c *consumer) bury(ctx context.Context, tx *sql.Tx, e ending) error {
 	return err
 }
 
-// buryLean stores the dead letter of a row with the payload that it has there, and of its errors
-// the last one.
+// buryLean stores the dead letter of a row with the payload of the row as it is and only the last
+// error.
 func (c *consumer) buryLean(ctx context.Context, tx *sql.Tx, e ending, cond string, condArgs []any) error {
 	letter := e.Letter
 	history, err := historyOf(letter.Job, letter.Attempts[len(letter.Attempts)-1:])
 	if err != nil {
 		return err
 	}
-	// Numbers are added to columns, which gives them a type.
+	// PostgreSQL infers the types of these numbers from the columns that they are added to.
 	const columns = "SELECT id, queue, ?, ?, payload, ?, ?, ?, ?, ?, attempts - ?, crashes + ?, crashes - crashes + ?, " +
 		"priority, max_attempts, backoff_ms, timeout_ms, unique_key, created_at, {now} FROM {jobs} WHERE "
 	args := []any{
@@ -197,11 +196,11 @@ func historyOf(e job.Envelope, attempts []job.AttemptError) (string, error) {
 	return string(history), nil
 }
 
-// maxText is the length in bytes of a text that MySQL's TEXT takes.
+// maxText is the most bytes of a text, within the 65,535 of MySQL's TEXT.
 const maxText = 60_000
 
-// storable returns a text that every database takes: cut, in UTF-8, without NUL. A job whose dead
-// letter cannot be stored would never end.
+// storable makes text one that every database can store: cut to maxText, in UTF-8, without NUL. A
+// job whose dead letter cannot be stored would never end.
 func storable(text string) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(textcut.To(text, maxText), "\uFFFD"), "\x00", "\uFFFD")
 	return textcut.To(text, maxText)

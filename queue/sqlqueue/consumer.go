@@ -10,13 +10,13 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// A consumer takes jobs for one run of a worker. It holds no connection.
+// A consumer implements backend.Consumer. It holds no connection.
 type consumer struct {
 	*Store
 	session backend.Session
 
 	from    map[level]place // where the last jobs were found
-	locksAt time.Time       // when the rows of the locks are swept next
+	locksAt time.Time       // when the tables of locks are swept next
 }
 
 var (
@@ -25,7 +25,7 @@ var (
 	_ backend.Tidier   = (*consumer)(nil)
 )
 
-// locksEvery is the time between sweeps of what locks leave behind.
+// locksEvery is the time between two sweeps of the tables of locks.
 const locksEvery = time.Minute
 
 // Open implements backend.Backend. It does no I/O.
@@ -33,10 +33,11 @@ func (s *Store) Open(_ context.Context, session backend.Session) (backend.Consum
 	return &consumer{Store: s, session: session, from: map[level]place{}, locksAt: time.Now().Add(locksEvery)}, nil
 }
 
-// Receive implements backend.Consumer. It goes on from where it found the last jobs: before them
-// lie the rows of finished jobs that the database has not cleaned up, which each look would read
-// again. A row that appears there later, such as a push whose transaction was committed late, it
-// finds after a call of Lapsed, which comes once a second, or when it finds nothing else.
+// Receive implements backend.Consumer. It begins where it found the last jobs, since each look from
+// the beginning would read the rows of finished jobs again that the database has not cleaned up. A
+// row may appear before that place later, for example by a transaction that was committed late.
+// Receive finds it after the next call of Lapsed, which comes once a second, or when it finds
+// nothing else.
 func (c *consumer) Receive(ctx context.Context, want backend.Want) ([]backend.Delivery, error) {
 	look := claim{
 		queues: want.Queues, limit: want.Max, lease: c.session.Lease, from: c.from,
@@ -56,7 +57,7 @@ func (c *consumer) Receive(ctx context.Context, want backend.Want) ([]backend.De
 	return deliveries(rows), nil
 }
 
-// Extend implements backend.Consumer. All leases are extended in one statement, so they fail
+// Extend implements backend.Consumer. It extends all leases in one transaction, so they fail
 // together.
 func (c *consumer) Extend(ctx context.Context, receipts []backend.Receipt) []error {
 	ids, tokens := reserved(receipts)
@@ -128,8 +129,8 @@ func (c *consumer) Lapsed(
 	return deliveries(rows), len(rows) == sweepChunk, nil
 }
 
-// Tidy implements backend.Tidier. It removes cancellations that every worker has read, and once a
-// minute what locks leave behind.
+// Tidy implements backend.Tidier. It removes cancellations that all workers have had time to read,
+// and once a minute the rows of ended locks.
 func (c *consumer) Tidy(ctx context.Context, read backend.Orders) error {
 	if len(read.Cancelled) > 0 {
 		if err := c.sweepControl(ctx); err != nil {

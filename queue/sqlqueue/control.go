@@ -9,12 +9,11 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// The kinds of rows in the control table. Workers read them at every look for jobs, at least once a
-// second.
+// The kinds of rows in the control table. Workers read them about once a second.
 const (
 	kindPause   = "pause"   // name: the queue, "" is every queue
 	kindRestart = "restart" // name: ""; at: grows with every Restart
-	kindCancel  = "cancel"  // name: the id of a job that was taken away from its worker
+	kindCancel  = "cancel"  // name: the id of a job that was cancelled while a worker had it
 )
 
 // Pause implements backend.Control.
@@ -31,7 +30,7 @@ func (s *Store) Resume(ctx context.Context, queue string) error {
 // Restart implements backend.Control.
 func (s *Store) Restart(ctx context.Context) error { return s.setControl(ctx, s.db, kindRestart, "") }
 
-// setControl writes a row with a later time than it had.
+// setControl inserts a row, or gives it a later time than it has.
 func (s *Store) setControl(ctx context.Context, x runner, kind, name string) error {
 	_, err := s.exec(ctx, x, "INSERT INTO {control} (kind, name, at) VALUES (?, ?, {now})"+
 		s.d.upsert("kind, name", "at = CASE WHEN {control}.at >= {now} THEN {control}.at + 1 ELSE {now} END"), kind, name)
@@ -81,8 +80,8 @@ func (s *Store) Orders(ctx context.Context) (o backend.Orders, err error) {
 	return o, err
 }
 
-// keepEnded is how many milliseconds an ended row stays: a cancellation, for the job's worker to
-// read, and the rows of the locks.
+// keepEnded is how many milliseconds a cancellation stays, for the job's worker to read, and the
+// rows of ended locks.
 const keepEnded = 10 * 60 * 1000
 
 // sweepControl removes cancellations that every worker has had time to read.

@@ -11,7 +11,7 @@ import (
 // A Dialect is the SQL of one kind of database.
 type Dialect int
 
-// The dialects. MySQL is MariaDB's too.
+// The dialects. MySQL is for MariaDB too.
 const (
 	SQLite Dialect = iota + 1
 	PostgreSQL
@@ -43,7 +43,7 @@ func (d Dialect) impl() dialect {
 	return nil
 }
 
-// A dialect is what differs between the databases. Statements have ? for a parameter and {now} for
+// A dialect has what differs between the databases. In its statements ? is a parameter and {now}
 // the database's clock in UTC milliseconds.
 type dialect interface {
 	name() string
@@ -52,52 +52,53 @@ type dialect interface {
 
 	// returning reports whether a changing statement can return the rows that it changed.
 	returning() bool
-	// prepares reports whether statements are worth being prepared by us.
+	// prepares reports whether a Store prepares its statements.
 	prepares() bool
 	tx() *sql.TxOptions
 
-	// ids and tokens are conditions that a column is one of a list.
+	// ids and tokens return the condition that a column is in a list.
 	ids(column string, list []int64) (cond string, args []any)
 	tokens(column string, list []string) (cond string, args []any)
-	// inlines reports whether these put their lists into the statement, so that there is no end of
-	// different ones.
+	// inlines reports whether ids and tokens put their lists into the statement. Then there are too
+	// many different statements to keep.
 	inlines() bool
 
-	// insertMany is the INSERT of pushes of one call, whose ids count up in their order.
+	// insertMany is one INSERT for several messages. Their ids count up in their order.
 	insertMany(messages []backend.Message, now int64) (statement string, args []any, err error)
-	// skipConflict ends an INSERT that does nothing when the unique key is taken; "" where that is
-	// an error.
+	// skipConflict is the end of an INSERT that does nothing if the unique key is taken; "" where
+	// that is an error.
 	skipConflict() string
-	// upsert ends an INSERT that changes the row of that key instead, if there is one.
+	// upsert is the end of an INSERT that changes the row with the same key instead, if there is
+	// one.
 	upsert(key, set string) string
-	// lock ends a SELECT that locks its rows, and passLocked one that passes over rows which others
-	// have locked; "" where there is one writer at a time.
+	// lock is the end of a SELECT that locks its rows, and passLocked of one that skips rows that
+	// others have locked; "" where there is one writer at a time.
 	lock() string
 	passLocked() string
 	// candidates selects the ids of up to limit due rows from the queues in their order; see
 	// claim.go.
 	candidates(queues int) string
-	// next is the id of the row after one that was inserted by the same statement, where returning
-	// is false.
+	// nextID selects the distance between the ids of two rows of one INSERT, where returning is
+	// false.
 	nextID() string
 
-	transient(err error) bool // worth another try of the whole transaction
+	transient(err error) bool // another try of the whole transaction may work
 	duplicate(err error) bool // a unique key is taken
-	missing(err error) bool   // a table or column is
-	tooLarge(err error) bool  // a statement or a value is
+	missing(err error) bool   // a table or column is missing
+	tooLarge(err error) bool  // a statement or a value is too large
 }
 
-// levelRows selects the due rows of one level in their order. Its parameters are the queue, the
-// place to begin at and the limit.
+// levelRows selects the due rows of one queue and priority in their order. Its parameters are the
+// queue, the place to begin at and the limit.
 func levelRows(priority int, lock string) string {
 	return "SELECT id FROM {jobs} WHERE queue = ? AND priority = " + strconv.Itoa(priority) +
 		" AND reserved_token IS NULL AND available_at <= {now} AND (available_at, id) >= (?, ?) ORDER BY available_at, id" +
 		" LIMIT ?" + lock
 }
 
-// levels selects the due rows of several queues, all levels of the first one first. Its parameters
-// are, for each queue, those of levelRows for each level from the highest to the lowest, and at the
-// end the limit.
+// levels selects the due rows of several queues, all those of the first queue first. Its parameters
+// are those of levelRows, for each queue and each priority from the highest to the lowest, and then
+// the limit.
 func levels(queues int, lock string) string {
 	var b strings.Builder
 	for i := range queues {
@@ -111,8 +112,7 @@ func levels(queues int, lock string) string {
 	return "SELECT id FROM (" + b.String() + ") due LIMIT ?"
 }
 
-// dollars numbers the parameters the way PostgreSQL wants them. A ? in our statements is always a
-// parameter.
+// dollars numbers the parameters as PostgreSQL needs it. Each ? in our statements is a parameter.
 func dollars(text string) string {
 	var b strings.Builder
 	n := 0

@@ -58,7 +58,7 @@ func (s *Store) each(ctx context.Context, x runner, statement string, args []any
 	return s.explained(rows.Err())
 }
 
-// idsOf runs a query for ids.
+// idsOf returns the ids that a query selects.
 func (s *Store) idsOf(ctx context.Context, x runner, statement string, args []any) (ids []int64, err error) {
 	err = s.each(ctx, x, statement, args, func(rows *sql.Rows) error {
 		var id int64
@@ -75,7 +75,7 @@ func (s *Store) now(ctx context.Context, x runner) (ms int64, err error) {
 	return ms, err
 }
 
-// prepared returns the prepared statement for x; nil if the text is to be sent.
+// prepared returns the prepared statement for x, or nil if the caller must send the text.
 func (s *Store) prepared(ctx context.Context, x runner, text string) *sql.Stmt {
 	if !s.d.prepares() {
 		return nil
@@ -87,11 +87,11 @@ func (s *Store) prepared(ctx context.Context, x runner, text string) *sql.Stmt {
 	found, ok := s.stmts.Load(text)
 	if !ok {
 		if inTx {
-			return nil // the one connection is taken
+			return nil // the transaction has the only connection
 		}
 		stmt, err := s.db.PrepareContext(ctx, text)
 		if err != nil {
-			return nil // running it says why
+			return nil // sending the text returns the same error
 		}
 		if found, ok = s.stmts.LoadOrStore(text, stmt); ok {
 			stmt.Close()
@@ -115,13 +115,13 @@ const (
 	txPause = 10 * time.Millisecond
 )
 
-// inTx runs fn in a transaction, and again when the database says that another try may work. fn
-// must start afresh each time.
+// inTx runs fn in a transaction, and again if the database says that another try may work. fn must
+// not keep anything of an earlier try.
 func (s *Store) inTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	return s.again(ctx, func() error { return s.onceInTx(ctx, fn) })
 }
 
-// again runs do until it succeeds or fails with an error that another try cannot mend.
+// again runs do up to txTries times, until it succeeds or returns an error that is not transient.
 func (s *Store) again(ctx context.Context, do func() error) error {
 	for try := 1; ; try++ {
 		err := do()
@@ -143,7 +143,7 @@ func (s *Store) onceInTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() // nothing after a commit
+	defer tx.Rollback() // no effect after a commit
 	if err := fn(tx); err != nil {
 		return err
 	}
@@ -158,8 +158,8 @@ func (s *Store) change(
 	if s.d.returning() {
 		return s.idsOf(ctx, x, verb+" WHERE "+cond+" RETURNING id", slices.Concat(verbArgs, condArgs))
 	}
-	// FOR UPDATE reads what is committed, and what it found stays as it is until the end of the
-	// transaction.
+	// FOR UPDATE reads committed rows, and keeps others from changing them until the transaction
+	// ends.
 	ids, err = s.idsOf(ctx, x, "SELECT id FROM {jobs} WHERE "+cond+" FOR UPDATE", condArgs)
 	if err != nil || len(ids) == 0 {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// A letter is a row of the dead letters: what people see, and what a replay needs besides.
+// A letter is a row of the dead letters. row has what a replay needs besides FailedJob.
 type letter struct {
 	backend.FailedJob
 	row row
@@ -145,7 +145,7 @@ func scanFailed(rows *sql.Rows) (f letter, err error) {
 	if err != nil {
 		return f, err
 	}
-	_ = json.Unmarshal(history, &f.History) // for people; what another program wrote there must not hide the letter
+	_ = json.Unmarshal(history, &f.History) // a text of another program that is no JSON must not hide the letter
 	f.Row, f.Queue, f.Payload = r.idText(), r.queue, string(r.payload)
 	f.CreatedAt, f.FailedAt = time.UnixMilli(r.createdAt), time.UnixMilli(failedAt)
 	return f, nil

@@ -107,7 +107,7 @@ func (r *row) info(now int64) backend.JobInfo {
 
 // Counts implements backend.Admin.
 func (s *Store) Counts(ctx context.Context, queue string) (c backend.Counts, err error) {
-	now, err := s.now(ctx, s.read) // one for all, so that no job is between two
+	now, err := s.now(ctx, s.read) // the same for ready and delayed, so that each job is one of them
 	if err != nil {
 		return backend.Counts{}, err
 	}
@@ -118,7 +118,8 @@ func (s *Store) Counts(ctx context.Context, queue string) (c backend.Counts, err
 	if queue != "" {
 		cond, args = " AND queue = ?", []any{queue}
 	}
-	// After the others: a job that is taken meanwhile is counted twice rather than not at all.
+	// Reserved jobs are counted last: a job that is taken meanwhile is counted twice rather than
+	// not at all.
 	reserved := "SELECT COUNT(*) FROM (SELECT 1 FROM {jobs} WHERE reserved_token IS NOT NULL" +
 		" AND lease_until IS NOT NULL" + cond + " ORDER BY lease_until LIMIT ?) c"
 	err = s.each(ctx, s.read, reserved, append(args, backend.MaxCount),
@@ -144,7 +145,7 @@ func (s *Store) countFree(ctx context.Context, queue string, now int64, c *backe
 	return nil
 }
 
-// nextQueue returns the first queue after one, by name, that has a job without a reservation.
+// nextQueue returns the first name after another of a queue that has a job without a reservation.
 func (s *Store) nextQueue(ctx context.Context, after string) (name string, found bool, err error) {
 	statement := "SELECT queue FROM {jobs} WHERE reserved_token IS NULL AND queue > ? ORDER BY queue LIMIT 1"
 	err = s.each(ctx, s.read, statement, []any{after}, func(rows *sql.Rows) error {
@@ -175,8 +176,9 @@ func (s *Store) countQueue(ctx context.Context, queue string, now int64, c *back
 	return err
 }
 
-// freeCounts counts each level of a queue in a range of the claim's index. For each level it takes
-// the queue, the time and the limit of the due rows, and then those of the others.
+// freeCounts counts the due and the delayed rows of each priority of a queue, each in a range of
+// the claim's index. Its parameters are, for each priority, the queue, the time and the limit of
+// the due rows, and then those of the delayed rows.
 var freeCounts = func() string {
 	var counts []string
 	for p := range backend.MaxPriority + 1 {

@@ -10,25 +10,24 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// Locks implements backend.Locker. The leases and counts of all programs that use the database meet
-// there, on its clock.
-//
-// A lease is a row for one of the places under its key. A look for a place passes over the rows
-// that others are about to take, so that many places are taken and given back side by side. Counts
-// under one key go one after another, behind a row of the key. The sweep of workers removes what
-// has ended, unless it is used again before.
+// Locks implements backend.Locker. All programs that use the database share its leases and counts,
+// which are on the database's clock.
 func (s *Store) Locks() middleware.Store { return locks{s} }
 
+// locks is the middleware.Store in the tables. Each place under a key is a row; a lease is an owner
+// and an end in it. A look for a free place skips rows that others have locked, so that many places
+// are taken and released at the same time. Calls of Take under one key run one after another, under
+// the lock of the key's row, and so do calls of Add. Workers remove ended rows; see Tidy.
 type locks struct{ s *Store }
 
-// The name spaces in the tables: one letter before the key.
+// The prefixes of keys in the tables.
 const (
 	spaceLease = "l:"
 	spaceTake  = "t:"
 	spaceCount = "c:"
 )
 
-// maxStoreKey is the length in bytes for which a column has room beside the letters.
+// maxStoreKey is the most bytes of a key: with its prefix it must fit into MySQL's VARCHAR(512).
 const maxStoreKey = 500
 
 // Take implements middleware.Store.
@@ -104,7 +103,7 @@ func (l locks) Count(ctx context.Context, key string) (n int, left time.Duration
 	return n, time.Duration(ends-now) * time.Millisecond, nil
 }
 
-// locked runs fn while no other transaction is at the key. The row of the key stays for at least
+// locked runs fn in a transaction that has the lock of the key's row. That row stays for at least
 // keep ms.
 func (l locks) locked(ctx context.Context, name string, keep int64, fn func(tx *sql.Tx, now int64) error) error {
 	return l.limited(ctx, func(ctx context.Context) error {
@@ -116,7 +115,7 @@ func (l locks) locked(ctx context.Context, name string, keep int64, fn func(tx *
 			if err != nil {
 				return err
 			}
-			now, err := l.s.now(ctx, tx) // after the lock was had
+			now, err := l.s.now(ctx, tx) // read after the lock is taken
 			if err != nil {
 				return err
 			}
@@ -125,7 +124,7 @@ func (l locks) locked(ctx context.Context, name string, keep int64, fn func(tx *
 	})
 }
 
-// taken returns the times of takes, in order, and the number of the next one.
+// taken returns the times of the takes, in order, and the slot of the next one.
 func (l locks) taken(ctx context.Context, tx *sql.Tx, name string) (at []int64, next int64, err error) {
 	err = l.s.each(ctx, tx, "SELECT slot, at FROM {holds} WHERE name = ? ORDER BY at, slot", []any{name},
 		func(rows *sql.Rows) error {
@@ -172,7 +171,8 @@ func (s *Store) sweepLocks(ctx context.Context) error {
 	})
 }
 
-// sweepHolds removes the ended rows under a key, and keeps the key as long as there are others.
+// sweepHolds removes the ended rows under a key. If there are others, it inserts the row of the key
+// again.
 func (s *Store) sweepHolds(ctx context.Context, tx *sql.Tx, name string) error {
 	if _, err := s.exec(ctx, tx, "DELETE FROM {holds} WHERE name = ? AND at < {now} - ?", name, keepEnded); err != nil {
 		return err

@@ -49,11 +49,12 @@ func (mysql) upsert(_, set string) string { return " ON DUPLICATE KEY UPDATE " +
 func (mysql) lock() string       { return " FOR UPDATE" }
 func (mysql) passLocked() string { return " FOR UPDATE SKIP LOCKED" }
 
-// No lock: it only says where to look, since a lock under UNION is more than the older servers
-// know.
+// The candidates are not locked, since older servers do not know a lock under UNION; lockAndReserve
+// locks them.
 func (mysql) candidates(queues int) string { return levels(queues, "") }
 
-// Rows of one INSERT whose number is known get ids in a row, one step apart.
+// InnoDB gives the rows of one INSERT, if their number is known before, consecutive ids with this
+// step.
 func (mysql) nextID() string { return "SELECT @@auto_increment_increment" }
 
 func (mysql) transient(err error) bool { return contains(err, "Error 1213", "Error 1205") }

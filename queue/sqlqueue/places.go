@@ -22,13 +22,13 @@ func (l locks) Acquire(
 				return err
 			}
 		}
-		free = time.Millisecond // others are about to take or to leave the places that are free
+		free = time.Millisecond // other transactions have the free places locked
 		return nil
 	})
 	return ok && err == nil, free, err
 }
 
-// acquireOnce returns neither ok nor the time until a place is free when another try is worth it.
+// acquireOnce returns false and 0 if another try may get a place.
 func (l locks) acquireOnce(
 	ctx context.Context, name, owner string, slots int, ms int64,
 ) (ok bool, free time.Duration, err error) {
@@ -49,12 +49,12 @@ func (l locks) acquireOnce(
 	return false, 0, l.makePlaces(ctx, name, p.missing(slots))
 }
 
-// acquireTries is how often Acquire looks for a place while some are free but others are taking
-// them.
+// acquireTries is how often Acquire tries while places are free but other transactions have them
+// locked.
 const acquireTries = 4
 
-// takePlace takes one of the first places under a name, unless owner has one or all are held. It
-// passes over rows that others have locked.
+// takePlace takes one of the first slots places under a name, unless owner has one or slots are
+// held. It skips rows that others have locked.
 func (l locks) takePlace(ctx context.Context, name, owner string, slots int, ms int64) (ok bool, err error) {
 	const take = "UPDATE {holds} SET owner = ?, at = {now} + ?, seq = seq + 1 WHERE name = ? AND slot = "
 	place := "SELECT slot FROM {holds} WHERE name = ? AND slot < ? AND at <= {now}" +
@@ -86,7 +86,7 @@ type places struct {
 	now   int64
 	ends  []int64 // of the leases, in order
 	held  map[string]bool
-	slots map[int]bool // those that have a row
+	slots map[int]bool // that have a row
 }
 
 func (l locks) places(ctx context.Context, name string) (p places, err error) {
@@ -107,10 +107,10 @@ func (l locks) places(ctx context.Context, name string) (p places, err error) {
 	return p, err
 }
 
-// morePlaces is how many rows are made at once when all places are held.
+// morePlaces is how many rows are made at once if no row is free but slots allow more.
 const morePlaces = 16
 
-// missing returns some of the first slots that have no row.
+// missing returns up to morePlaces of the first slots that have no row.
 func (p places) missing(slots int) (missing []any) {
 	for slot := 0; slot < slots && len(missing) < morePlaces; slot++ {
 		if !p.slots[slot] {
@@ -120,7 +120,7 @@ func (p places) missing(slots int) (missing []any) {
 	return missing
 }
 
-// makePlaces makes rows for slots, and one by which the sweep finds them.
+// makePlaces makes rows for slots, and the row of the key by which the sweep finds them.
 func (l locks) makePlaces(ctx context.Context, name string, slots []any) error {
 	if len(slots) == 0 {
 		return nil
@@ -170,8 +170,8 @@ func (l locks) Release(ctx context.Context, key, owner string) error {
 	})
 }
 
-// change runs one statement and reports whether it changed a row. Where a statement by itself would
-// lock all rows that it reads, it runs in a transaction.
+// change runs one statement and reports whether it changed a row. On MySQL it uses a transaction,
+// whose isolation level keeps the statement from locking every row that it reads.
 func (l locks) change(ctx context.Context, statement string, args ...any) (ok bool, err error) {
 	run := func(x runner) error {
 		result, err := l.s.exec(ctx, x, statement, args...)

@@ -13,17 +13,17 @@ type postgres struct{}
 
 func (postgres) name() string { return "postgres" }
 
-// The sub-select makes it one value for the statement: an index cannot be searched for a volatile
-// one.
+// The sub-select makes it one value for the whole statement: PostgreSQL cannot search an index for
+// a volatile one.
 func (postgres) now() string {
 	return "(SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)"
 }
 func (postgres) rebind(text string) string { return dollars(text) }
 func (postgres) returning() bool           { return true }
-func (postgres) prepares() bool            { return false } // the driver does, or must not: behind PgBouncer
+func (postgres) prepares() bool            { return false } // the driver does, or must not because of PgBouncer
 func (postgres) tx() *sql.TxOptions        { return &sql.TxOptions{Isolation: sql.LevelReadCommitted} }
 
-// Lists travel as the text of an array, which every driver can send.
+// A list is sent as the text of an array, since every driver can send a text.
 func (postgres) ids(column string, list []int64) (string, []any) {
 	return column + " = ANY (CAST(CAST(? AS text) AS bigint[]))", []any{"{" + joinInts(list) + "}"}
 }
@@ -32,7 +32,8 @@ func (postgres) tokens(column string, list []string) (string, []any) {
 	return column + " = ANY (CAST(CAST(? AS text) AS text[]))", []any{"{" + strings.Join(list, ",") + "}"}
 }
 
-// The server takes one long text faster than thousands of parameters, and the driver all the more.
+// One long text is faster than thousands of parameters, for the server and even more for the
+// driver.
 func (postgres) insertMany(messages []backend.Message, now int64) (string, []any, error) {
 	return manyJSON(messages, now, "json_to_recordset(CAST(? AS json)) AS row (p text, t integer, l bigint)")
 }

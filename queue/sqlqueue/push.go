@@ -15,16 +15,16 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// In makes a push a part of the caller's transaction: no worker sees the job before the commit, and
-// a rollback leaves nothing.
+// In makes a push a part of the transaction tx: no worker sees the job before the commit, and a
+// rollback leaves nothing.
 //
 //	id, err := q.Push(ctx, SendWelcomeMail{UserID: 7}, sqlqueue.In(tx))
 //
-// With SQLite use nothing else of the queue until the transaction has ended: it has the one
+// With SQLite use nothing else of the queue until the transaction has ended: it has the only
 // connection that writes.
 func In(tx *sql.Tx) backend.PushOption { return func(o *backend.PushOptions) { o.Tx = tx } }
 
-// Push implements backend.Backend. Several messages are stored in one transaction: all or none.
+// Push implements backend.Backend. It stores all messages in one transaction, or none.
 func (s *Store) Push(ctx context.Context, messages []backend.Message) []backend.Pushed {
 	return s.push(ctx, nil, messages)
 }
@@ -164,8 +164,8 @@ func (s *Store) insertChunks(ctx context.Context, tx *sql.Tx, messages []backend
 	return ids, nil
 }
 
-// alike returns how many messages, from the first on, one INSERT can take: manyJSON has one value
-// for most columns.
+// alike returns how many messages, from the first on, one INSERT can store. They agree in the
+// columns for which manyJSON has one value.
 func alike(messages []backend.Message) (n int) {
 	first := &messages[0]
 	for n = 1; n < min(chunk, len(messages)); n++ {
@@ -189,8 +189,9 @@ func manyValues(messages []backend.Message, now int64) (statement string, args [
 	return insertHead + chunkRow + strings.Repeat(", "+chunkRow, len(messages)-1), args, nil
 }
 
-// manyJSON is insertMany with what differs between the jobs in one parameter: p, t and l of rows,
-// which takes it.
+// manyJSON is insertMany with one parameter, a JSON text, for the columns that differ between the
+// jobs. rows is SQL that makes rows of it, with the columns p (payload), t (tries) and l (time
+// limit).
 func manyJSON(messages []backend.Message, now int64, rows string) (statement string, args []any, err error) {
 	type differs struct {
 		Payload string `json:"p"`
@@ -217,7 +218,7 @@ func orNil(n sql.NullInt64) *int64 {
 	return &n.Int64
 }
 
-// insert stores a message. No ids and no error: its unique key is taken.
+// insert stores a message. It returns no id and no error if the unique key is taken.
 func (s *Store) insert(ctx context.Context, x runner, m *backend.Message) (ids []string, err error) {
 	statement := insertHead + insertRow
 	if m.UniqueKey != "" {
@@ -236,11 +237,11 @@ func (s *Store) insertRows(
 	var id, notified int64
 	into := []any{&id}
 	turn := queue
-	if _, inTx := x.(*sql.Tx); inTx { // which may be long, or roll back: it does not speak for pushes outside
-		turn += "\x00" // which no name has
+	if _, inTx := x.(*sql.Tx); inTx { // it may be long or roll back, so pushes outside are counted apart
+		turn += "\x00" // no queue's name has it
 	}
 	announce := s.channel != "" && s.notify.allow(turn, notifyEvery)
-	if announce { // by itself it would be one more commit to wait for
+	if announce { // in the same statement: another one would be another commit to wait for
 		statement += ", (SELECT COUNT(*) FROM pg_notify(?, ?))"
 		args, into = append(args, s.channel, queue), append(into, &notified)
 	}
@@ -255,7 +256,7 @@ func (s *Store) insertRows(
 	return ids, err
 }
 
-// insertCounting is insertRows for a database that returns the first id only.
+// insertCounting is insertRows for a database that returns only the first id.
 func (s *Store) insertCounting(
 	ctx context.Context, x runner, statement string, args []any, n int,
 ) (ids []string, err error) {
@@ -314,18 +315,18 @@ func (d *debounce) allow(key string, every time.Duration) bool {
 	return true
 }
 
-// forget takes the last allow of a key back.
+// forget undoes the last allow of a key.
 func (d *debounce) forget(key string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.last, key)
 }
 
-// errRaced says that the job with a unique key went between two looks.
+// errRaced says that a unique key was taken and free again at each try.
 var errRaced = errors.New("queue: unique key changed hands too often")
 
-// pushUnique pushes a job whose key may be taken. The unique index decides, so one of many pushes
-// at once gets the key.
+// pushUnique pushes a job with a unique key. The unique index decides, so exactly one of many
+// pushes at the same time gets the key.
 func (s *Store) pushUnique(ctx context.Context, tx *sql.Tx, m *backend.Message) (id string, err error) {
 	if tx != nil {
 		return s.pushUniqueIn(ctx, tx, m)

@@ -19,9 +19,9 @@ func (s *Store) Clear(ctx context.Context, queue string) (n int64, err error) {
 	return s.deleteInChunks(ctx, "{jobs}", "id", cond, args)
 }
 
-// deleteInChunks deletes the rows of a condition in the order of a key, a column of whole numbers
-// with an index. Each look goes on where the last one ended, so that it does not read what was
-// deleted again.
+// deleteInChunks deletes the rows that fulfil cond in the order of key, a column of whole numbers
+// with an index. Each look begins where the last one ended, so that it does not read deleted rows
+// again.
 func (s *Store) deleteInChunks(ctx context.Context, table, key, cond string, args []any) (n int64, err error) {
 	look := "SELECT id, " + key + " FROM " + table + " WHERE " + key + " >= ? AND " + cond + " ORDER BY " + key +
 		" LIMIT ?"

@@ -14,7 +14,7 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// Retry implements backend.Admin. Each letter goes back in a transaction of its own.
+// Retry implements backend.Admin. It moves each letter in a transaction of its own.
 func (s *Store) Retry(ctx context.Context, ids ...string) error {
 	var taken []string
 	for _, id := range ids {
@@ -43,7 +43,7 @@ func takenError(ids []string) error {
 
 const replayChunk = 100
 
-// RetryAll implements backend.Admin. It goes through the letters in chunks.
+// RetryAll implements backend.Admin. It moves up to 100 letters in one transaction.
 func (s *Store) RetryAll(ctx context.Context, f backend.Filter) (n int, err error) {
 	of, err := s.matching(ctx, f)
 	if err != nil || f.DryRun {
@@ -81,13 +81,13 @@ type replaying struct {
 	s       *Store
 	back    int
 	taken   []string
-	refused []error // by the database
-	suspect bool    // the last letter was refused, and not for its size
+	refused []error // *backend.ReplayError of letters that the database refused
+	suspect bool    // the last letter was refused for another reason than its size
 }
 
 func (r *replaying) done() int { return r.back + len(r.taken) + len(r.refused) }
 
-// replay moves letters back, one by one when they do not go together.
+// replay moves letters back, one by one if they fail together.
 func (r *replaying) replay(ctx context.Context, ids []int64) error {
 	back, taken, err := r.s.replay(ctx, ids)
 	if err == nil {
@@ -114,7 +114,7 @@ func (r *replaying) replay(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// matching returns how many letters f chooses, at most its limit.
+// matching returns how many letters f chooses, at most f.Limit.
 func (s *Store) matching(ctx context.Context, f backend.Filter) (n int, err error) {
 	byClass, err := s.CountFailed(ctx, f)
 	for _, some := range byClass {
@@ -126,8 +126,8 @@ func (s *Store) matching(ctx context.Context, f backend.Filter) (n int, err erro
 	return n, err
 }
 
-// replay moves letters back in one transaction and passes over those that are gone. A key that is
-// taken after the look at it makes the transaction fail; the next look finds it.
+// replay moves letters back in one transaction and skips those that are gone. If a unique key is
+// taken after withFreeKeys looked, the transaction fails, and the next try finds the key taken.
 func (s *Store) replay(ctx context.Context, ids []int64) (back int, taken []string, err error) {
 	for range replayTries {
 		if back, taken, err = s.replayOnce(ctx, ids); !s.d.duplicate(err) {
@@ -143,7 +143,7 @@ func (s *Store) replayOnce(ctx context.Context, ids []int64) (back int, taken []
 	err = s.inTx(ctx, func(tx *sql.Tx) error {
 		back, taken = 0, nil
 		in, args := s.d.ids("id", ids)
-		// Of two who replay one letter, the second waits here and then finds it gone.
+		// Of two calls that replay one letter, the second waits here and then finds it gone.
 		letters, err := s.failedFrom(ctx, tx, in+" ORDER BY id"+s.d.lock(), args...)
 		if err != nil {
 			return err
@@ -155,7 +155,7 @@ func (s *Store) replayOnce(ctx context.Context, ids []int64) (back int, taken []
 		back = len(letters)
 		return s.moveBack(ctx, tx, letters)
 	})
-	if err != nil { // what went was put back
+	if err != nil { // the transaction was rolled back
 		return 0, nil, err
 	}
 	return back, taken, nil
@@ -202,8 +202,8 @@ func (s *Store) moveBack(ctx context.Context, tx *sql.Tx, letters []letter) erro
 	return err
 }
 
-// replayedPayload returns the payload with attempt 1 and its history in the meta. A payload that is
-// no envelope goes back as it is.
+// replayedPayload returns the payload with attempt 1 and the history in its meta. A payload that is
+// no envelope stays as it is.
 func replayedPayload(f letter) string {
 	e, err := job.Decode(f.row.payload)
 	if err != nil {
@@ -218,7 +218,7 @@ func replayedPayload(f letter) string {
 	return string(encoded)
 }
 
-// A pacer spreads chunks so that at most rate rows a second go.
+// A pacer spreads chunks over time, so that at most rate rows a second move.
 type pacer struct {
 	chunk int
 	pause time.Duration

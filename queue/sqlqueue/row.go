@@ -13,7 +13,7 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// A row is a job as the table has it. It is the receipt of its delivery.
+// A row is a row of the table of jobs. It is the receipt of its delivery.
 type row struct {
 	id          int64
 	queue       string
@@ -35,7 +35,7 @@ type row struct {
 const rowColumns = "id, queue, payload, priority, attempts, max_attempts, crashes, available_at, reserved_token, " +
 	"reserved_at, lease_until, unique_key, backoff_ms, timeout_ms, created_at"
 
-// scanRow reads rowColumns and what else was selected behind them.
+// scanRow reads rowColumns and the columns that were selected after them.
 func scanRow(rows *sql.Rows, more ...any) (*row, error) {
 	r := &row{}
 	err := rows.Scan(append([]any{&r.id, &r.queue, &r.payload, &r.priority, &r.attempts, &r.maxAttempts, &r.crashes,
@@ -46,7 +46,7 @@ func scanRow(rows *sql.Rows, more ...any) (*row, error) {
 
 func (r *row) idText() string { return strconv.FormatInt(r.id, 10) }
 
-// delivery returns the row as package queue knows it.
+// delivery returns the row as package queue gets it.
 func (r *row) delivery() backend.Delivery {
 	d := backend.Delivery{
 		ID: r.idText(), Queue: r.queue, UniqueKey: r.uniqueKey.String, Payload: r.payload, Priority: r.priority,
@@ -110,7 +110,7 @@ func rowID(id string) (int64, error) {
 	return n, nil
 }
 
-// rowIDs returns those ids that can be ids of rows.
+// rowIDs returns the ids that are numbers; others cannot be ids of rows.
 func rowIDs(ids []string) (numbers []int64) {
 	for _, id := range ids {
 		if n, err := rowID(id); err == nil {

@@ -12,13 +12,13 @@ type sqlite struct{}
 
 func (sqlite) name() string { return "sqlite" }
 
-// The julian day, since unixepoch('subsec') is missing in older shells.
+// It uses the julian day, since older shells lack unixepoch('subsec').
 func (sqlite) now() string {
 	return "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)"
 }
 
-// A parameter alone after LIMIT is a hint to SQLite's planner, for which it prepares the statement
-// again at each run.
+// A bare parameter after LIMIT is a hint to SQLite's planner: it would prepare the statement again
+// at each run.
 func (sqlite) rebind(text string) string { return strings.ReplaceAll(text, "LIMIT ?", "LIMIT ? + 0") }
 func (sqlite) returning() bool           { return true }
 func (sqlite) prepares() bool            { return true }
@@ -61,7 +61,8 @@ func (sqlite) duplicate(err error) bool { return contains(err, "UNIQUE constrain
 func (sqlite) tooLarge(err error) bool  { return contains(err, "string or blob too big") }
 func (sqlite) missing(err error) bool   { return contains(err, "no such table", "no such column") }
 
-// contains looks into the text, since the drivers' error types are not ours to import.
+// contains reads the text of the error, since this module imports no driver and so has no error
+// types.
 func contains(err error, texts ...string) bool {
 	if err == nil {
 		return false

@@ -9,7 +9,7 @@ import (
 	"github.com/taskd-go/task/queue/backend"
 )
 
-// ErrSchema says that the database lacks the queue's tables, or has older ones. It wraps
+// ErrSchema says that the queue's tables are missing in the database or are too old. It wraps
 // backend.ErrSetup.
 var ErrSchema error = schemaError{}
 
@@ -20,9 +20,9 @@ func (schemaError) Error() string {
 }
 func (schemaError) Unwrap() error { return backend.ErrSetup }
 
-// A Store keeps jobs in the tables of one database. It implements backend.Backend, holds no
-// goroutine and needs no Close: closing the *sql.DB, after the workers have returned, is enough. It
-// is safe for concurrent use.
+// A Store keeps jobs in the tables of one database. It implements backend.Backend. It starts no
+// goroutine and has no Close: close the *sql.DB after the workers have returned. It is safe for
+// concurrent use.
 type Store struct {
 	options
 	db    *sql.DB
@@ -31,10 +31,10 @@ type Store struct {
 	names names
 	fill  *strings.Replacer // puts names and the clock into a statement
 
-	texts   sync.Map // statement as written → as sent, where there are few
-	stmts   sync.Map // statement as sent → *sql.Stmt, where they are prepared
+	texts   sync.Map // statement as written → as sent, if the dialect does not inline lists
+	stmts   sync.Map // statement as sent → *sql.Stmt, if the dialect prepares
 	retries atomic.Int64
-	claims  atomic.Int64 // tokens given out
+	claims  atomic.Int64 // the number in the last token
 	notify  debounce
 }
 
@@ -59,8 +59,9 @@ type options struct {
 // WithTables sets the names of the tables.
 func WithTables(t Tables) Option { return func(o *options) { o.tables = t } }
 
-// WithReader sets another pool of connections to the same database for what only reads: Counts,
-// List, Failed and Inspect. With SQLite, where one connection writes, reads then need not wait for
+// WithReader sets another pool of connections to the same database for statements that only read,
+// such as those of Counts, List, Failed, Inspect and Orders. It must read what was just committed,
+// so it cannot be a replica. With SQLite, where one connection writes, reads then need not wait for
 // it.
 func WithReader(db *sql.DB) Option { return func(o *options) { o.readers = db } }
 
@@ -68,16 +69,16 @@ func WithReader(db *sql.DB) Option { return func(o *options) { o.readers = db } 
 // clock. It is for tests.
 func WithClock(expr string) Option { return func(o *options) { o.clock = expr } }
 
-// WithNotify makes pushes to PostgreSQL notify a LISTEN channel, with the queue's name as the
-// payload and at most once in 100 ms for each queue, outside of transactions and inside.
-// sqlqueue/postgres listens there. Other databases ignore it.
+// WithNotify makes pushes notify a LISTEN channel of PostgreSQL, with the queue's name as the
+// payload. For each queue it notifies at most once in 100 ms, and pushes in transactions are
+// counted apart. sqlqueue/postgres listens on the channel. Other databases ignore the option.
 func WithNotify(channel string) Option { return func(o *options) { o.channel = channel } }
 
-// New returns the store in db. It does no I/O: a database without the tables shows at the first
-// call, as ErrSchema.
+// New returns the store in db. It does no I/O: if the tables are missing, the first call that needs
+// them fails with ErrSchema.
 //
-// With SQLite db must have one connection, transactions that begin with BEGIN IMMEDIATE, and a busy
-// time-out where other processes have the file open, as sqlqueue/sqlite opens it.
+// With SQLite db must have one connection and begin transactions with BEGIN IMMEDIATE, and a busy
+// time-out if other processes have the file open. sqlqueue/sqlite opens it so.
 func New(db *sql.DB, d Dialect, opts ...Option) (*Store, error) {
 	s := &Store{db: db, d: d.impl()}
 	for _, set := range opts {
@@ -116,6 +117,6 @@ func (s *Store) Can() backend.Capabilities {
 	return backend.Capabilities{Delay: true, Priority: true, Unique: true, Atomic: true}
 }
 
-// Retries returns how many transactions were tried again after a deadlock or a lock that others
-// had.
+// Retries returns how many transactions were tried again because of a deadlock or a lock of another
+// transaction.
 func (s *Store) Retries() int64 { return s.retries.Load() }

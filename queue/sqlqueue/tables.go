@@ -12,10 +12,11 @@ import (
 )
 
 // Tables are the names of the queue's tables: letters, digits and underscores, at most 48 bytes
-// with the prefix. The zero value means the defaults. A prefix has one set of tables, whatever
-// their names, since the name of the table of migrations has the prefix alone.
+// with the prefix. The zero value means the defaults. Two queues in one database need different
+// prefixes, even if Jobs and Failed differ: the names of the other tables depend on the prefix
+// alone.
 type Tables struct {
-	Prefix string // of every table, the two below included
+	Prefix string // of every table, including Jobs and Failed
 	Jobs   string // default "jobs"
 	Failed string // default "failed_jobs"
 }
@@ -44,7 +45,7 @@ func (t Tables) names() (names, error) {
 		if !tableName.MatchString(name) || len(name) > maxName {
 			return names{}, wrongName(name, fmt.Sprintf("must be letters, digits and underscores, at most %d bytes", maxName))
 		}
-		lower := strings.ToLower(name) // as most databases have it
+		lower := strings.ToLower(name) // most databases ignore the case
 		if seen[lower] {
 			return names{}, wrongName(name, "must not be that of another table of the queue")
 		}
@@ -63,7 +64,7 @@ func (t Tables) Check() error {
 	return err
 }
 
-// Migrated returns the name of the table in which a migration tool keeps what it has applied.
+// Migrated returns the name of the table in which a migration tool records what it has applied.
 func (t Tables) Migrated() string { return t.Prefix + "queue_migrations" }
 
 func (n names) replacer() *strings.Replacer {
@@ -74,10 +75,10 @@ func (n names) replacer() *strings.Replacer {
 //go:embed migrations
 var migrationFiles embed.FS
 
-// Migrations returns the SQL files that make the queue's tables, in the order of their names, with
-// the names of t in them. Their comments are those of goose, which sqlqueue/migrate uses; another
-// tool may read the part between "+goose Up" and "+goose Down". For a Dialect or Tables that New
-// refuses, opening a file returns that error.
+// Migrations returns the SQL files that make the queue's tables, with the names of t, to be applied
+// in the order of the files' names. The comments in them are for goose, which sqlqueue/migrate
+// uses; another tool can apply the part between "+goose Up" and "+goose Down". If New refuses d or
+// t, opening a file returns the error.
 func Migrations(d Dialect, t Tables) fs.FS {
 	n, err := t.names()
 	if err == nil && d.impl() == nil {

@@ -1,4 +1,4 @@
-// Package migrate makes and updates the queue's tables with goose.
+// Package migrate makes and updates the tables of a queue with goose.
 package migrate
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
-// Up applies the migrations that db lacks and returns how many those were. Two programs may call it
-// at once on PostgreSQL, where it takes a lock; elsewhere one of them can fail and may try again.
+// Up applies the migrations that db lacks, and returns how many it applied. If two programs call it
+// at the same time, one of them can fail; it may try again.
 func Up(ctx context.Context, db *sql.DB, d sqlqueue.Dialect, t sqlqueue.Tables) (applied int, err error) {
 	p, err := provider(db, d, t)
 	if err != nil {
@@ -26,7 +26,7 @@ func Up(ctx context.Context, db *sql.DB, d sqlqueue.Dialect, t sqlqueue.Tables) 
 	return len(results), nil
 }
 
-// Down removes the queue's tables and all jobs in them.
+// Down removes the queue's tables, with all jobs and dead letters.
 func Down(ctx context.Context, db *sql.DB, d sqlqueue.Dialect, t sqlqueue.Tables) error {
 	p, err := provider(db, d, t)
 	if err != nil {
@@ -41,7 +41,7 @@ func Down(ctx context.Context, db *sql.DB, d sqlqueue.Dialect, t sqlqueue.Tables
 	return nil
 }
 
-// Pending reports whether db lacks migrations.
+// Pending reports whether db lacks migrations that Up would apply.
 func Pending(ctx context.Context, db *sql.DB, d sqlqueue.Dialect, t sqlqueue.Tables) (bool, error) {
 	p, err := provider(db, d, t)
 	if err != nil {

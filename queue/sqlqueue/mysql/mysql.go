@@ -15,15 +15,17 @@ import (
 	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
-// Open connects to the database that a name of the driver (user:password@tcp(host:3306)/database)
-// or a mysql:// URL names, or says why it cannot. The pool has at most 16 connections. Give the
-// server innodb_flush_log_at_trx_commit=1 for commits that survive a power failure.
+// Open connects to the database that dsn names: a data source name of go-sql-driver/mysql, such as
+// user:password@tcp(host:3306)/database, or a mysql:// URL. The pool has at most 16 connections.
+// Commits survive a power failure only if the server has innodb_flush_log_at_trx_commit=1, its
+// default.
 func Open(ctx context.Context, dsn string) (*sql.DB, error) {
 	config, err := parse(dsn)
 	if err != nil {
 		return nil, err
 	}
-	// Statements travel whole, in one round trip, instead of being prepared first.
+	// Statements are sent with their parameters, in one round trip, instead of being prepared
+	// first.
 	config.InterpolateParams = true
 	config.ClientFoundRows = true
 	config.Logger = logger{}
@@ -42,12 +44,11 @@ func Open(ctx context.Context, dsn string) (*sql.DB, error) {
 	return db, nil
 }
 
-// logger takes what the driver would print besides the errors that it returns: connections that the
-// server closed.
+// A logger logs what the driver would print: connections that the server closed.
 type logger struct{}
 
-// Print logs what the driver prints besides the errors that it returns: connections that the server
-// closed.
+// Print implements mysql.Logger. The driver returns its errors, so they are logged for debugging
+// only.
 func (logger) Print(v ...any) { slog.Debug("mysql: " + strings.TrimSpace(fmt.Sprintln(v...))) }
 
 func parse(dsn string) (*mysql.Config, error) {

@@ -25,7 +25,7 @@ func (Export) Handle(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Cancel removes a job. If a worker has it, the context of its handler ends within a second or so.
+// Cancel removes a job. If a worker runs it, the handler's context ends within about a second.
 func Example_cancel() {
 	ctx := context.Background()
 	q, _, done := openQueue(ctx)

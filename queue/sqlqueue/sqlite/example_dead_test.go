@@ -14,7 +14,7 @@ import (
 // serverUp is what the job Charge depends on.
 var serverUp bool
 
-// Charge is a job that fails for as long as a server is away.
+// Charge is a job that fails while a server is away.
 type Charge struct{ Invoice int }
 
 func (Charge) JobType() string { return "charge" }
@@ -28,7 +28,7 @@ func (c Charge) Handle(ctx context.Context) error {
 	return nil
 }
 
-// A job without attempts left becomes a dead letter. It stays until somebody sends it again.
+// A failed job without attempts left becomes a dead letter. It stays until it is retried or pruned.
 func Example_deadLetters() {
 	ctx := context.Background()
 	q, _, done := openQueue(ctx)

@@ -9,7 +9,7 @@ import (
 	"github.com/taskd-go/task/queue"
 )
 
-// Report is a job of a queue of its own.
+// Report is a job.
 type Report struct{ Month string }
 
 func (Report) JobType() string { return "report" }
@@ -19,7 +19,7 @@ func (r Report) Handle(ctx context.Context) error {
 	return nil
 }
 
-// A paused queue keeps its jobs; those of other queues run on.
+// Workers take no jobs from a paused queue until it is resumed.
 func Example_pause() {
 	ctx := context.Background()
 	q, _, done := openQueue(ctx)
@@ -49,7 +49,8 @@ func Example_pause() {
 	// resumed: true <nil>
 }
 
-// Programs that share a queue park what they do not know: the job stays for the other program.
+// Programs that share a queue park the jobs that they do not know, so that they stay for another
+// program.
 func Example_park() {
 	ctx := context.Background()
 	q, _, done := openQueue(ctx)
@@ -58,7 +59,7 @@ func Example_park() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	none, err := job.NewRegistry() // of another program
+	none, err := job.NewRegistry() // the other program has no handler for it
 	if err != nil {
 		log.Fatal(err)
 	}

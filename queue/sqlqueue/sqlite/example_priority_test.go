@@ -10,7 +10,7 @@ import (
 	"github.com/taskd-go/task/queue"
 )
 
-// Call is a job that says which one it is.
+// Call is a job that prints its name.
 type Call struct{ Name string }
 
 func (Call) JobType() string { return "call" }
@@ -20,8 +20,8 @@ func (c Call) Handle(ctx context.Context) error {
 	return nil
 }
 
-// Within a queue a higher priority goes first, then what was due first. A delayed job waits until
-// it is due.
+// Within a queue workers take jobs of higher priority first, and of one priority the job that has
+// been due longest. A delayed job waits until it is due.
 func Example_delayAndPriority() {
 	ctx := context.Background()
 	q, _, done := openQueue(ctx)

@@ -24,7 +24,7 @@ func (w Welcome) Handle(ctx context.Context) error {
 	return nil
 }
 
-// A program opens a file, makes the tables, pushes a job and works the queue off.
+// A program opens a file, makes the tables, pushes a job and runs it.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "queue")

@@ -9,7 +9,7 @@ import (
 	"github.com/taskd-go/task/queue/sqlqueue"
 )
 
-// Receipt is a job that must run if, and only if, its order is stored.
+// Receipt is a job that must run if and only if its order is stored.
 type Receipt struct{ OrderID int64 }
 
 func (Receipt) JobType() string                  { return "mail.receipt" }

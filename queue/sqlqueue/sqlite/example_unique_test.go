@@ -9,13 +9,14 @@ import (
 	"github.com/taskd-go/task/queue"
 )
 
-// Reindex is a job of which one a shop is enough.
+// Reindex is a job. One live job for each shop is enough.
 type Reindex struct{ Shop string }
 
 func (Reindex) JobType() string                  { return "search.reindex" }
 func (Reindex) Handle(ctx context.Context) error { return nil }
 
-// A unique key belongs to one unfinished job of its type. A second push says what becomes of it.
+// Of the live jobs of one type, only one can have a unique key. Each push says what happens if
+// another job has it.
 func Example_unique() {
 	ctx := context.Background()
 	q, _, done := openQueue(ctx)

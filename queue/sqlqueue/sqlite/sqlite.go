@@ -15,12 +15,13 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// A DB is an open file. Several processes may have one file open.
+// A DB is an open SQLite file. Several processes may have the same file open. It is safe for
+// concurrent use.
 type DB struct {
-	// Write has one connection, so while a transaction is open, only that transaction writes. It
-	// begins with BEGIN IMMEDIATE.
+	// Write has one connection: while a transaction is open, other statements on Write wait. Its
+	// transactions begin with BEGIN IMMEDIATE.
 	Write *sql.DB
-	Read  *sql.DB // cannot write
+	Read  *sql.DB // a pool of connections that cannot write
 }
 
 // A Durability says what a commit survives.
@@ -28,20 +29,20 @@ type Durability string
 
 // What a commit survives.
 const (
-	// DurabilityNormal, the default, survives a crash of the process. A power failure may undo the
-	// last commits.
+	// DurabilityNormal, the default: a commit survives a crash of the process. A power failure may
+	// undo the last commits.
 	DurabilityNormal Durability = "NORMAL"
-	DurabilityFull   Durability = "FULL" // a power failure too; each commit waits for the disk
+	DurabilityFull   Durability = "FULL" // it survives a power failure too; each commit waits for the disk
 )
 
-// Open opens the file at path, or makes it in a folder that exists, and checks that it can be
-// written. "" as d means DurabilityNormal. A statement waits up to 10 s for another process that
-// writes, and fails then.
+// Open opens the file at path, or makes it if its folder exists, and checks that it can be written.
+// "" as d means DurabilityNormal. A statement that has to wait for a writing process fails after 10
+// s.
 func Open(ctx context.Context, path string, d Durability) (*DB, error) {
 	if path == "" {
 		return nil, errors.New("sqlite: path must not be empty")
 	}
-	if path == ":memory:" { // each connection would have one of its own
+	if path == ":memory:" { // each connection would have its own database
 		return nil, errors.New("sqlite: a queue needs a file, and :memory: is none")
 	}
 	if d == "" {
@@ -69,8 +70,8 @@ func Open(ctx context.Context, path string, d Durability) (*DB, error) {
 	return &DB{Write: write, Read: read}, nil
 }
 
-// ping makes the first connection. The change of a new file to WAL mode does not wait for another
-// process that does the same, so ping tries again.
+// ping makes the first connection. Two processes that change a new file to WAL mode do not wait for
+// each other: one gets SQLITE_BUSY at once, so ping tries again.
 func ping(ctx context.Context, db *sql.DB) error {
 	for end := time.Now().Add(busy); ; {
 		err := db.PingContext(ctx)
@@ -88,7 +89,7 @@ func ping(ctx context.Context, db *sql.DB) error {
 // busy is how long a statement waits for the lock of another process.
 const busy = 10 * time.Second
 
-// open puts the pragmas into the name: the driver runs them on each connection that it makes.
+// open puts the pragmas into the data source name: the driver runs them on each new connection.
 func open(path, pragma, begin string) (*sql.DB, error) {
 	name := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath()}
 	name.RawQuery = url.Values{
@@ -102,5 +103,5 @@ func open(path, pragma, begin string) (*sql.DB, error) {
 	return db, nil
 }
 
-// Close closes both pools. Call it when no worker runs any more.
+// Close closes both pools. Call it after the workers have returned.
 func (db *DB) Close() error { return errors.Join(db.Read.Close(), db.Write.Close()) }

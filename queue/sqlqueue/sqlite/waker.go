@@ -10,8 +10,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// A waker wakes a worker when any process has written to the file. Without it a worker learns of
-// the pushes of other processes at its next look.
+// A waker wakes a worker after any process has written to the file. Without it a worker finds the
+// pushes of other processes at its next look.
 type waker struct{ read *sql.DB }
 
 // gather is the pause after a wake-up: a commit is several writes, and a busy file has many
@@ -20,15 +20,15 @@ const gather = time.Millisecond
 
 var errGone = errors.New("it is gone")
 
-// wait watches the log beside the file, to which every commit goes first. The log is there for as
-// long as a connection is.
+// wait watches the write-ahead log beside the file, which every commit is written to first. The log
+// exists as long as a connection does.
 func (w waker) wait(ctx context.Context, wake func(queue string)) error {
 	changes, err := w.watch(ctx)
 	if err != nil {
 		return fmt.Errorf("sqlite: watch the log: %w", err)
 	}
 	defer changes.Close()
-	wake("") // for what came before
+	wake("") // for pushes that came before
 	for {
 		select {
 		case <-ctx.Done():
@@ -49,7 +49,7 @@ func (w waker) watch(ctx context.Context) (*fsnotify.Watcher, error) {
 	var file string
 	var tables int
 	err := w.read.QueryRowContext(ctx, "SELECT file FROM pragma_database_list WHERE name = 'main'").Scan(&file)
-	if err == nil { // the first to read makes the log
+	if err == nil { // the first read makes the log
 		err = w.read.QueryRowContext(ctx, "SELECT COUNT(*) FROM sqlite_master").Scan(&tables)
 	}
 	if err != nil {
