@@ -35,8 +35,8 @@ type Config struct {
 	// MaxPackageSize bounds the size of a frame in bytes, its 4-byte header included. It is at
 	// least 512. The default is 2 MiB.
 	MaxPackageSize int
-	// PushTimeout bounds a call of Async or AsyncMany without WithTimeout. Negative: no deadline.
-	// The default is 5 s.
+	// PushTimeout bounds a call of Async or AsyncMany without WithTimeout, and Dial with a context
+	// that has no deadline. Negative: no deadline. The default is 5 s.
 	PushTimeout time.Duration
 	// ServerName is the prefix of the names of the processes and of the socket files. It has no "/"
 	// and no NUL byte; two pools of one program need two names. The default is "EasySwoole".

@@ -52,13 +52,25 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	}
 	c := &Client{cfg: cfg}
 	c.calls = calls{c.cfg.PushTimeout, c.find}
-	l, err := c.attach(ctx)
+	l, err := c.dial(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("task: dial pool %s in %s: %w", cfg.ServerName, cfg.TempDir, err)
+		return nil, refused(ErrSockTimeout, err, "dial pool %s in %s: %v", cfg.ServerName, cfg.TempDir, err)
 	}
 	c.link = l
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c, nil
+}
+
+// dial attaches within the deadline of ctx, else within PushTimeout: the kernel connects to a pool
+// whose parent is stopped, and then nothing answers.
+func (c *Client) dial(ctx context.Context) (*link, error) {
+	if _, bounded := ctx.Deadline(); !bounded && c.cfg.PushTimeout > 0 {
+		late := fmt.Errorf("the pool's parent did not answer within %v: %w", c.cfg.PushTimeout, os.ErrDeadlineExceeded)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, c.cfg.PushTimeout, late)
+		defer cancel()
+	}
+	return c.attach(ctx)
 }
 
 func (c *Client) attach(ctx context.Context) (*link, error) {

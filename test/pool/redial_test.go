@@ -59,6 +59,26 @@ func TestAttachingAnewIsPartOfTheCallsTime(t *testing.T) {
 	assert.Less(t, time.Since(start), soon)
 }
 
+// The kernel connects to the pool of a stopped parent, and nothing answers.
+func TestDialOfAStoppedParentEndsInTime_Found12(t *testing.T) {
+	parallel(t)
+	h, c, dir := dialHost(t)
+	stop(t, h.cmd.Process.Pid)
+	start := time.Now()
+	_, err := task.Dial(t.Context(), task.Config{TempDir: dir, ServerName: "h", PushTimeout: 200 * time.Millisecond})
+	assert.Equal(t, task.NotRun, callError(t, err).Delivery)
+	assert.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	assert.ErrorContains(t, err, "pool h in "+dir+": the pool's parent did not answer within 200ms")
+
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err = task.Dial(ctx, task.Config{TempDir: dir, ServerName: "h"})
+	assert.Equal(t, task.NotRun, callError(t, err).Delivery)
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.Len(t, c.Status(), 1, "a client that is connected reads the shared table")
+	assert.Less(t, time.Since(start), soon)
+}
+
 // The workers of a parent that was killed finish what they run, and its caller has the answer.
 func TestAttachingAnewCutsNoCall(t *testing.T) {
 	parallel(t)

@@ -153,11 +153,19 @@ func (d *delivery) deliver(cmd *cobra.Command, args []string,
 	}
 	ctx, _, stop := signals.Two(cmd.Context())
 	defer stop()
+	began := time.Now()
+	d.cfg.PushTimeout = d.timeout // it bounds the dial
+	if d.timeout == 0 {
+		d.cfg.PushTimeout = -1
+	}
 	client, err := dial(ctx, d.cfg)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
+	if d.timeout > 0 {
+		d.timeout = max(d.timeout-time.Since(began), 1)
+	}
 	err = send(ctx, client, task.Named(args[0], value))
 	return explain(args[0], err)
 }
