@@ -31,6 +31,7 @@ func (s *session) begin(received backend.Delivery, until time.Time) {
 	}
 	s.held[d.ID] = d
 	s.running++
+	s.occupied++
 	s.mu.Unlock()
 	s.goroutines.run(func() {
 		c, ok := s.work(d)
@@ -43,6 +44,9 @@ func (s *session) begin(received backend.Delivery, until time.Time) {
 		} else {
 			s.drop(d)
 		}
+		s.mu.Lock()
+		s.occupied--
+		s.mu.Unlock()
 		signal(s.changed)
 	})
 }

@@ -28,10 +28,11 @@ type session struct {
 	taken      int
 	consumer   backend.Consumer // nil until it was opened
 
-	mu      sync.Mutex
-	held    map[string]*delivery // by job: reserved, and the completion not stored yet
-	running int                  // handlers
-	closed  bool                 // no more completions are stored
+	mu       sync.Mutex
+	held     map[string]*delivery // by job: reserved, and the completion not stored yet
+	running  int                  // handlers
+	occupied int                  // slots; a job has one until its completion is handed over
+	closed   bool                 // no more completions are stored
 
 	changed    chan struct{} // a handler returned, or something was stored
 	wake       chan struct{}
@@ -186,7 +187,14 @@ func (s *session) readOrders(ctx context.Context) (err error) {
 func (s *session) room() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.concurrency - s.running
+	return s.concurrency - s.occupied
+}
+
+// busy reports whether a job runs.
+func (s *session) busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running > 0
 }
 
 // idle reports whether no job runs and all completions are stored.
@@ -262,13 +270,18 @@ func signal(c chan<- struct{}) {
 }
 
 // end waits until the jobs that were taken are done and stored, or until expiry says to wait no
-// longer. It returns the ids of the jobs that still run.
-func (s *session) end() (abandoned []string) {
-	over, done := s.expiry()
+// longer. It returns the ids of the jobs that still run. err is what run returned.
+func (s *session) end(err error) (abandoned []string) {
+	told, tell := context.WithCancel(s.ctx)
+	defer tell()
+	over, done := s.expiry(told)
 	defer done()
 	orders := time.NewTicker(maintainEach)
 	defer orders.Stop()
 	for over.Err() == nil && !s.idle() {
+		if err != nil || !s.busy() {
+			tell() // only storing is left, or the run ended by an error
+		}
 		select {
 		case <-s.changed:
 		case <-over.Done():
@@ -307,11 +320,19 @@ func (s *session) closeConsumer() {
 }
 
 // expiry interrupts handlers and Failed methods when the time of the option Grace or the context of
-// Shutdown ends. The context over ends lastCall after that: then end waits for them no longer.
-func (s *session) expiry() (over context.Context, done func()) {
+// Shutdown ends. That time begins when told ends or Shutdown is called; a run that took its last
+// job waits for the job. The context over ends lastCall after the interruption: then end waits for
+// the handlers no longer.
+func (s *session) expiry(told context.Context) (over context.Context, done func()) {
 	over, cancel := context.WithCancel(s.base)
 	go func() {
 		defer cancel()
+		select {
+		case <-told.Done():
+		case <-s.stop:
+		case <-over.Done():
+			return
+		}
 		grace := time.NewTimer(s.grace)
 		defer grace.Stop()
 		select {

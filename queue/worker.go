@@ -79,8 +79,8 @@ func (w *Worker) ownRunner() *job.Runner {
 func (w *Worker) Name() string { return w.name }
 
 // Work runs jobs until ctx ends, until it has taken max of them (0: no limit), or until Shutdown or
-// Queue.Restart. Then it takes no more, gives the running jobs the time of the option Grace, and
-// returns when all are stored. It returns nil, ErrRestart after a restart, or an *AbandonedError
+// Queue.Restart. Then it takes no more and returns when the running jobs are stored; except after
+// the last of max, they have the time of the option Grace to finish. It returns nil, ErrRestart after a restart, or an *AbandonedError
 // that names the jobs whose handlers did not return in time. While the store does not answer, Work
 // keeps trying. It returns an error that wraps ErrSetup, such as missing tables, at once.
 func (w *Worker) Work(ctx context.Context, max int) error {
@@ -88,9 +88,9 @@ func (w *Worker) Work(ctx context.Context, max int) error {
 	return err
 }
 
-// ProcessOne runs one job, if one is due, and returns when its end is stored. The option Grace
-// bounds the run. ProcessOne returns errors of the store and an *AbandonedError, never the job's
-// error.
+// ProcessOne runs one job, if one is due, and returns when its end is stored. If ctx ends before
+// that, the job has the time of the option Grace to finish. ProcessOne returns errors of the store
+// and an *AbandonedError, never the job's error.
 func (w *Worker) ProcessOne(ctx context.Context) (took bool, err error) {
 	n, err := w.run(ctx, 1, true)
 	return n > 0, err
@@ -122,7 +122,7 @@ func (w *Worker) run(ctx context.Context, limit int, untilEmpty bool) (int, erro
 	defer w.sessions.Done()
 
 	err := s.run()
-	abandoned := s.end()
+	abandoned := s.end(err)
 	w.mu.Lock()
 	delete(w.live, s)
 	w.abandoned = append(w.abandoned, abandoned...)

@@ -66,10 +66,10 @@ func RenewEvery(d time.Duration) WorkerOption { return func(o *workerOptions) { 
 // ms. The worker varies it by a fifth, and waits up to 20 times as long after errors of the store.
 func Poll(d time.Duration) WorkerOption { return func(o *workerOptions) { o.poll = d } }
 
-// Grace sets how long the running jobs may take to finish when the worker takes no more, default 30
-// s: after the end of Work's context, a Shutdown or a Restart, and after the last of max jobs was
-// taken. Then their contexts end with ErrInterrupted, and they have half a second more to return.
-// An interrupted run costs no attempt.
+// Grace sets how long the running jobs may take to finish after the end of the context, a Shutdown
+// or a Restart, default 30 s; and how long a run that has no more jobs tries to store their ends.
+// Then the contexts of the jobs end with ErrInterrupted, and they have half a second more to
+// return. An interrupted run costs no attempt.
 func Grace(d time.Duration) WorkerOption { return func(o *workerOptions) { o.grace = d } }
 
 // QueryTimeout bounds each of the worker's calls of the store, default 10 s.

@@ -55,6 +55,21 @@ var ends = []behaviour{
 		fixture.Receive(s, events, "started")
 		assert.Equal(s, job.ReasonInterrupted, fixture.Receive(s, events, "interrupted").Reason)
 	}},
+	{"the last job of a run may take longer than the grace", func(s *fixture.Fixture) {
+		s.Push(fixture.Envelope("plain", "slow"))
+		w := s.Worker(s.Q, fixture.Answers(func(ctx context.Context, _ job.Envelope) job.Result {
+			select {
+			case <-ctx.Done():
+				return job.Retry(context.Cause(ctx))
+			case <-time.After(200 * time.Millisecond): // many times the grace
+				return job.Success()
+			}
+		}), queue.Grace(time.Millisecond))
+		took, err := w.ProcessOne(s.Context())
+		require.NoError(s, err)
+		assert.True(s, took)
+		assert.Zero(s, s.Counts("").Size(), "it ran to its end")
+	}},
 	{"Shutdown names what does not return, in time_Row23", func(s *fixture.Fixture) {
 		began, release := make(chan struct{}), make(chan struct{})
 		defer close(release)

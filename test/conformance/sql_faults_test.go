@@ -205,6 +205,38 @@ var faultSQLCases = []sqlCase{
 		cancel()
 		require.NoError(s, wait())
 	}},
+	{"a worker whose jobs cannot be stored takes no more", func(s *sqlFixture) {
+		var looks, runs atomic.Int64
+		q := s.broken(func(_ context.Context, statement string) error {
+			if strings.Contains(statement, s.table("queue_control")) {
+				looks.Add(1) // once a second
+			}
+			if s.completes(statement) {
+				return errFault
+			}
+			return nil
+		})
+		for range 400 {
+			s.Push(fixture.Envelope("plain", "a"))
+		}
+		w := s.Worker(q, fixture.Answers(func(context.Context, job.Envelope) job.Result {
+			runs.Add(1)
+			return job.Success()
+		}), queue.Concurrency(5), queue.Grace(time.Millisecond))
+		ctx, cancel := context.WithCancel(s.Context())
+		wait := s.Start(func() error { return w.Work(ctx, 0) })
+		moreLooks := func(n int64) {
+			after := looks.Load() + n
+			s.Poll("more looks", func() bool { return looks.Load() >= after })
+		}
+		s.Poll("some jobs", func() bool { return runs.Load() >= 100 })
+		moreLooks(3) // until the worker has filled what it fills
+		before := runs.Load()
+		moreLooks(3)
+		assert.Equal(s, before, runs.Load())
+		cancel()
+		require.NoError(s, wait())
+	}},
 	{"what a deadlock ended is tried again, and counted_Row40", func(s *sqlFixture) {
 		var left atomic.Int64
 		left.Store(2)
