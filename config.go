@@ -99,9 +99,10 @@ type Config struct {
 	Env []string
 
 	// Logger gets the library's records and the workers' output, line by line, with the attributes
-	// worker, pid and stream; a line of more than 64 KiB becomes several records. The default is
-	// nil: the records go to slog.Default(), and the workers' output goes unchanged to the stdout
-	// and stderr of this process.
+	// worker, pid and stream. A line of more than 64 KiB becomes several records; their attribute
+	// part is "first" in the first one and "more" in the others. The default is nil: the records go
+	// to slog.Default(), and the workers' output goes in whole lines to the stdout and stderr of this
+	// process, which name the worker at each cut of a line of more than 64 KiB.
 	Logger *slog.Logger
 	// OnEvent gets every change in the state of a worker or the pool, one at a time and in order,
 	// on a goroutine of its own in the parent. It may call Reload and Shutdown. While it is slow,

@@ -191,6 +191,11 @@ func (w *fakeWorker) serve(c net.Conn) {
 		for range n {
 			fmt.Fprint(os.Stdout, chunk)
 		}
+	case "number": // lines of stderr
+		numberLines(rest)
+	case "number-and-panic":
+		numberLines(rest)
+		panic("the last straw")
 	case "task":
 		w.row.Admit()
 		w.row.Record(uint64(os.Getpid()), 1, rest, sys.Now())
@@ -213,6 +218,13 @@ func (w *fakeWorker) serve(c net.Conn) {
 		answer = openFiles()
 	}
 	fmt.Fprintln(c, answer)
+}
+
+func numberLines(n string) {
+	count, _ := strconv.Atoi(n)
+	for i := range count {
+		fmt.Fprintf(os.Stderr, "line %d. %s\n", i, strings.Repeat("x", 300))
+	}
 }
 
 func openFiles() string {

@@ -3,8 +3,8 @@ package supervisor
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,26 +12,23 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/taskd-go/task/tasktype"
 )
 
 const (
-	maxLine     = 64 << 10               // bytes of a line that goes to a logger
-	maxChunk    = 32 << 10               // bytes of a piece of unchanged output
-	maxWaiting  = 64                     // pieces that wait for an outlet
-	outputPause = 100 * time.Millisecond // without progress after which an outlet counts as blocked
-	tailBytes   = 4 << 10
-	tailLines   = 20
-	maxHeadline = 512
-	maxCrash    = 256 << 10 // bytes of output of a crash after its first line
+	maxWaiting  = 64              // pieces that wait for an outlet
+	outputPause = time.Second     // without progress after which an outlet counts as blocked
+	closeLimit  = 5 * time.Second // bounds the wait for slow outlets at the end of the pool
 )
 
 // outputs copy the workers' output to the parent's output or to its log. These may block without
-// end: the workers do not wait for them, and output that does not fit is dropped and counted.
+// end: the workers do not wait for them then, and output that does not fit is dropped and counted.
 type outputs struct {
-	logger         *slog.Logger // nil: the output is copied unchanged
+	logger         *slog.Logger // nil: the output is copied in whole lines
 	stdout, stderr *outlet
+	forwards       sync.WaitGroup
 }
 
 // A stream is the stdout or the stderr of a worker.
@@ -43,53 +40,59 @@ type stream struct {
 func openOutputs(cfg Config, events *eventQueue) *outputs {
 	if cfg.Logger != nil {
 		o := newOutlet("the log", events, func(p piece) {
-			cfg.Logger.LogAttrs(context.Background(), slog.LevelInfo, string(p.data),
-				slog.Int("worker", p.from.index), slog.Int("pid", p.from.pid), slog.String("stream", p.from.name))
+			cfg.Logger.LogAttrs(context.Background(), slog.LevelInfo, p.text(), p.attrs()...)
 		}, func() {})
 		return &outputs{logger: cfg.Logger, stdout: o, stderr: o}
 	}
-	return &outputs{
-		stdout: fileOutlet(cfg.Stdout, os.Stdout, events),
-		stderr: fileOutlet(cfg.Stderr, os.Stderr, events),
+	stdout, stderr := cmp.Or(cfg.Stdout, os.Stdout), cmp.Or(cfg.Stderr, os.Stderr)
+	first, second := new(sync.Mutex), new(sync.Mutex)
+	if sameFile(stdout, stderr) { // it may be a pipe, and a long write to a pipe is not atomic
+		second = first
 	}
+	return &outputs{stdout: fileOutlet(stdout, first, events), stderr: fileOutlet(stderr, second, events)}
 }
 
-// fileOutlet writes to f through another descriptor, because a write to a broken pipe through
-// descriptor 1 or 2 ends a Go program, and the workers' output must not end the host. For a closed
-// f it drops the output.
-func fileOutlet(f, fallback *os.File, events *eventQueue) *outlet {
-	if f == nil {
-		f = fallback
+func sameFile(a, b *os.File) bool {
+	first, err := a.Stat()
+	if err != nil {
+		return false
 	}
+	second, err := b.Stat()
+	return err == nil && os.SameFile(first, second)
+}
+
+// fileOutlet writes to f while it holds writing. It uses another descriptor, because a write to a
+// broken pipe through descriptor 1 or 2 ends a Go program, and the workers' output must not end the
+// host. For a closed f it drops the output.
+func fileOutlet(f *os.File, writing *sync.Mutex, events *eventQueue) *outlet {
 	name := f.Name()
 	f, err := duplicate(f, name)
 	if err != nil {
 		return newOutlet(name, events, func(piece) {}, func() {})
 	}
-	return newOutlet(name, events, func(p piece) { _, _ = f.Write(p.data) }, func() { f.Close() })
+	write := func(p piece) {
+		writing.Lock()
+		defer writing.Unlock()
+		_, _ = f.Write(p.marked())
+	}
+	return newOutlet(name, events, write, func() { f.Close() })
 }
 
-// copy copies r to its end. last, if not nil, keeps the last lines.
-func (o *outputs) copy(r io.Reader, from stream, last *tail) {
-	to := o.stdout
-	if from.name == "stderr" {
-		to = o.stderr
-	}
-	size := maxChunk
-	if o.logger != nil {
-		size = maxLine
-	}
-	in := bufio.NewReaderSize(r, size)
+// copy reads r to its end; last, if not nil, keeps the last lines. Another goroutine forwards what
+// was read, so that a slow outlet does not delay the end of copy once exited, the end of the worker,
+// is closed. Until then a worker waits while maxBacklog bytes of it wait.
+func (o *outputs) copy(r io.Reader, from stream, last *tail, exited <-chan struct{}) {
+	b := newBacklog()
+	o.forwards.Go(func() { o.forward(b, from) })
+	defer b.end()
+	buf := make([]byte, maxRead)
 	for {
-		data, err := o.next(in)
-		if len(data) > 0 {
+		n, err := r.Read(buf)
+		if n > 0 {
 			if last != nil {
-				last.write(data)
+				last.write(buf[:n])
 			}
-			if o.logger != nil {
-				data = bytes.TrimRight(data, "\r\n")
-			}
-			to.put(piece{bytes.Clone(data), from})
+			b.add(buf[:n], exited)
 		}
 		if err != nil {
 			return
@@ -97,37 +100,76 @@ func (o *outputs) copy(r io.Reader, from stream, last *tail) {
 	}
 }
 
-// next returns the bytes that in holds or, for a logger, its next line.
-func (o *outputs) next(in *bufio.Reader) ([]byte, error) {
-	if o.logger != nil {
-		line, err := in.ReadSlice('\n')
-		if errors.Is(err, bufio.ErrBufferFull) {
-			err = nil
-		}
-		return line, err
+func (o *outputs) forward(r io.Reader, from stream) {
+	to := o.stdout
+	if from.name == "stderr" {
+		to = o.stderr
 	}
-	if _, err := in.Peek(1); err != nil {
-		return nil, err
+	s := splitter{many: o.logger == nil}
+	in := bufio.NewScanner(r)
+	in.Buffer(nil, maxLine+utf8.UTFMax)
+	in.Split(s.split)
+	for in.Scan() {
+		to.put(piece{data: bytes.Clone(in.Bytes()), from: from, part: s.part, cut: s.cut})
 	}
-	data, err := in.Peek(in.Buffered())
-	if err == nil {
-		// The bytes that Peek returned stay valid until the next read.
-		_, err = in.Discard(len(data))
-	}
-	return data, err
 }
 
-// close waits for pieces on their way, but not for a blocked outlet.
+// close waits for output on its way, but not for a blocked outlet, and at most for closeLimit. It
+// drops what is left then.
 func (o *outputs) close() {
-	o.stdout.close()
-	if o.stderr != o.stdout {
-		o.stderr.close()
+	outlets := []*outlet{o.stdout, o.stderr}
+	if o.stderr == o.stdout {
+		outlets = outlets[:1]
+	}
+	closed, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		o.forwards.Wait()
+		for _, to := range outlets {
+			close(to.waiting)
+		}
+		close(closed)
+		for _, to := range outlets {
+			<-to.ended
+		}
+		close(ended)
+	}()
+	await(ended, outlets)
+	for _, to := range outlets {
+		close(to.over)
+	}
+	<-closed
+	for _, to := range outlets {
+		to.discard()
 	}
 }
 
-type piece struct {
-	data []byte
-	from stream
+// await waits for done, at most for closeLimit, and only while outlets write: it gives up when none
+// has written anything for outputPause.
+func await(done <-chan struct{}, outlets []*outlet) {
+	limit := time.NewTimer(closeLimit)
+	defer limit.Stop()
+	pause := time.NewTicker(outputPause)
+	defer pause.Stop()
+	written := func() (n uint64) {
+		for _, o := range outlets {
+			n += o.written.Load()
+		}
+		return n
+	}
+	for before := written(); ; {
+		select {
+		case <-done:
+			return
+		case <-limit.C:
+			return
+		case <-pause.C:
+			n := written()
+			if n == before {
+				return
+			}
+			before = n
+		}
+	}
 }
 
 // An outlet is a destination of output, with a goroutine of its own that may block there.
@@ -135,19 +177,28 @@ type outlet struct {
 	name    string
 	events  *eventQueue
 	waiting chan piece
+	over    chan struct{} // closed when no more output is taken
 	blocked atomic.Bool
+	written atomic.Uint64 // pieces
 	mu      sync.Mutex
 	dropped int // bytes
 	ended   chan struct{}
 }
 
 func newOutlet(name string, events *eventQueue, write func(piece), end func()) *outlet {
-	o := &outlet{name: name, events: events, waiting: make(chan piece, maxWaiting), ended: make(chan struct{})}
+	o := &outlet{
+		name:    name,
+		events:  events,
+		waiting: make(chan piece, maxWaiting),
+		over:    make(chan struct{}),
+		ended:   make(chan struct{}),
+	}
 	go func() {
 		defer close(o.ended)
 		defer end()
 		for p := range o.waiting {
 			write(p)
+			o.written.Add(1)
 			o.blocked.Store(false)
 			o.report()
 		}
@@ -158,6 +209,9 @@ func newOutlet(name string, events *eventQueue, write func(piece), end func()) *
 // put queues p. It waits for room while the outlet makes progress, and drops p if it does not.
 func (o *outlet) put(p piece) {
 	select {
+	case <-o.over:
+		o.drop(p)
+		return
 	case o.waiting <- p:
 		return
 	default:
@@ -168,16 +222,21 @@ func (o *outlet) put(p piece) {
 		select {
 		case o.waiting <- p:
 			return
+		case <-o.over:
 		case <-pause.C:
 			o.blocked.Store(true)
 		}
 	}
+	o.drop(p)
+}
+
+func (o *outlet) drop(p piece) {
 	o.mu.Lock()
 	o.dropped += len(p.data)
 	o.mu.Unlock()
 }
 
-// report emits an event about the output that was dropped while the outlet was blocked.
+// report emits an event about the output that was dropped.
 func (o *outlet) report() {
 	o.mu.Lock()
 	n := o.dropped
@@ -195,82 +254,10 @@ func (o *outlet) report() {
 	}
 }
 
-func (o *outlet) close() {
-	close(o.waiting)
-	limit := time.NewTimer(outputPause)
-	defer limit.Stop()
-	select {
-	case <-o.ended:
-	case <-limit.C:
+// discard drops what still waits.
+func (o *outlet) discard() {
+	for p := range o.waiting {
+		o.drop(p)
 	}
 	o.report()
-}
-
-// A tail keeps the last bytes of a stream, and the lines with which a Go program begins to report a
-// crash, before its long list of goroutines.
-type tail struct {
-	mu       sync.Mutex
-	data     []byte
-	headline []byte // the last lines that begin a crash
-	after    int    // bytes since the headline
-}
-
-func (t *tail) write(p []byte) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for line := range bytes.Lines(p) {
-		t.after += len(line)
-		if beginsCrash(line) {
-			t.note(bytes.TrimSpace(line))
-		}
-	}
-	t.data = append(t.data, p[max(0, len(p)-tailBytes):]...)
-	t.data = t.data[max(0, len(t.data)-tailBytes):]
-}
-
-// note keeps a headline. One that follows another within maxCrash belongs to the same crash.
-func (t *tail) note(line []byte) {
-	if t.after > maxHeadline {
-		t.headline = nil
-	} else if len(t.headline) > 0 {
-		t.headline = append(t.headline, '\n')
-	}
-	t.headline = append(t.headline, line...)
-	t.headline = t.headline[:min(len(t.headline), maxHeadline)]
-	t.after = 0
-}
-
-// beginsCrash reports whether the Go runtime begins the report of a crash with line.
-func beginsCrash(line []byte) bool {
-	for _, words := range []string{
-		"panic: ", "fatal error: ", "runtime/cgo: ", "SIGABRT: ", "SIGSEGV: ", "SIGBUS: ", "SIGQUIT: ",
-	} {
-		if bytes.HasPrefix(line, []byte(words)) {
-			return true
-		}
-	}
-	return false
-}
-
-// String returns the last lines, without the final newline. The headline of a crash comes first,
-// unless more than maxCrash bytes followed it.
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	lines := lastLines(bytes.TrimSpace(t.data))
-	if t.headline == nil || t.after > maxCrash || bytes.Contains(lines, t.headline) {
-		return string(lines)
-	}
-	return string(t.headline) + "\n…\n" + string(lines)
-}
-
-func lastLines(data []byte) []byte {
-	for i, n := len(data), 0; ; n++ {
-		if n == tailLines {
-			return data[i+1:]
-		}
-		if i = bytes.LastIndexByte(data[:i], '\n'); i < 0 {
-			return data
-		}
-	}
 }

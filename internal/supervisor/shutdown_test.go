@@ -188,7 +188,7 @@ func TestLoggedLinesAreCut(t *testing.T) {
 	events := newEventQueue(nil, slog.New(slog.DiscardHandler))
 	o := openOutputs(Config{Logger: logger}, events)
 	long := strings.Repeat("x", maxLine+10) + "\nnext\nand the last without an end"
-	o.copy(strings.NewReader(long), stream{3, 7, "stderr"}, &tail{})
+	o.copy(strings.NewReader(long), stream{3, 7, "stderr"}, &tail{}, nil)
 	o.close()
 	events.close()
 	<-events.ended

@@ -20,8 +20,8 @@ import (
 	"github.com/taskd-go/task/tasktype"
 )
 
-// lingerLimit bounds the reading from the output and the channel of a dead worker: a grandchild
-// that left the process group may hold them open.
+// lingerLimit bounds the wait for the end of the output and of the channel of a dead worker: a
+// grandchild that left the process group may hold them open. What the output holds is read anyhow.
 const lingerLimit = 100 * time.Millisecond
 
 // A child is one worker process. proc and conn are set before the machine gets its Spawned.
@@ -69,14 +69,18 @@ func (s *Supervisor) live(c *child, exe, listener *os.File) {
 	c.row.SetPID(c.proc.PID())
 	s.post(lifecycle.Spawned{Key: c.Key, PID: c.proc.PID()})
 	var readers sync.WaitGroup
-	readers.Go(func() { s.outputs.copy(p.stdout.r, stream{c.Index, c.proc.PID(), "stdout"}, nil) })
-	readers.Go(func() { s.outputs.copy(p.stderr.r, stream{c.Index, c.proc.PID(), "stderr"}, &c.stderr) })
+	exited := make(chan struct{})
+	stdout, stderr := &pipeEnd{p.stdout.r, maxPipe}, &pipeEnd{p.stderr.r, maxPipe}
+	readers.Go(func() { s.outputs.copy(stdout, stream{c.Index, c.proc.PID(), "stdout"}, nil, exited) })
+	readers.Go(func() { s.outputs.copy(stderr, stream{c.Index, c.proc.PID(), "stderr"}, &c.stderr, exited) })
 	readers.Go(func() { s.listen(c) })
 
 	c.proc.Exited()
+	close(exited)
 	c.proc.KillGroup()
 	linger := time.AfterFunc(lingerLimit, func() {
-		p.close()
+		stdout.expire()
+		stderr.expire()
 		c.conn.Close()
 	})
 	readers.Wait()

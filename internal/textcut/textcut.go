@@ -14,14 +14,17 @@ func To(s string, limit int) string {
 		return s
 	}
 	if limit < len(Mark) {
-		return prefix(s, max(limit, 0))
+		return Prefix(s, max(limit, 0))
 	}
-	return prefix(s, limit-len(Mark)) + Mark
+	return Prefix(s, limit-len(Mark)) + Mark
 }
 
-// prefix returns the longest prefix of s that has at most limit bytes and ends between two
-// characters. s is longer than limit.
-func prefix(s string, limit int) string {
+// Prefix returns the longest prefix of s that has at most limit bytes and ends between two
+// characters. It may end anywhere in invalid UTF-8. limit is not negative.
+func Prefix[T string | []byte](s T, limit int) T {
+	if len(s) <= limit {
+		return s
+	}
 	end := limit
 	for end > 0 && limit-end < utf8.UTFMax && !utf8.RuneStart(s[end]) {
 		end--

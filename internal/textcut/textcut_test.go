@@ -34,3 +34,11 @@ func TestTo(t *testing.T) {
 		})
 	}
 }
+
+func TestPrefix(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "aé", Prefix("aéb", 3))
+	assert.Equal(t, "a", Prefix("aéb", 2))
+	assert.Equal(t, "a", Prefix("a", 2))
+	assert.Equal(t, []byte("a"), Prefix([]byte("a😀b"), 4))
+}
