@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/taskd-go/task/internal/control"
@@ -41,8 +42,10 @@ type Config struct {
 	// ServerName is the prefix of the names of the processes and of the socket files. It has no "/"
 	// and no NUL byte; two pools of one program need two names. The default is "EasySwoole".
 	ServerName string
-	// TempDir is the directory of the socket files; New makes it absolute. It must be writable, and
-	// a socket's path in it has at most MaxSocketPath bytes. The default is the working directory.
+	// TempDir is the directory of the socket files; New makes it absolute. It must be writable and
+	// belong to this user or root (root may use any user's); if every user may write in it, it must
+	// have the sticky bit. A socket's path in it has at most MaxSocketPath bytes. The default is the
+	// working directory.
 	TempDir string
 	// Tasks lists the tasks that the workers run: a value of each registered type, and Named(name,
 	// nil) for a function of Define. The default is every registered task.
@@ -266,12 +269,29 @@ func (c Config) checkDir() error {
 	if !info.IsDir() {
 		return &ConfigError{"TempDir", c.TempDir, "it must be a directory"}
 	}
+	if rule := safeDir(info, os.Getuid()); rule != "" {
+		return &ConfigError{"TempDir", c.TempDir, rule}
+	}
 	f, err := os.CreateTemp(c.TempDir, ".taskd-*")
 	if err != nil {
 		return &ConfigError{"TempDir", c.TempDir, "it must be writable: " + err.Error()}
 	}
 	f.Close()
 	return os.Remove(f.Name())
+}
+
+// safeDir returns the rule that the directory breaks, "" if it breaks none. In one that breaks a
+// rule, another user can put a socket of its own in the place of a worker's. uid is the user of this
+// process; root may use the directory of any user.
+func safeDir(info os.FileInfo, uid int) string {
+	if info.Mode().Perm()&0o002 != 0 && info.Mode()&os.ModeSticky == 0 {
+		return fmt.Sprintf("every user may write in it (mode %04o): remove that permission, or set the sticky bit",
+			info.Mode().Perm())
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && uid != 0 && st.Uid != 0 && int(st.Uid) != uid {
+		return fmt.Sprintf("it belongs to user %d, but must belong to user %d, which is ours, or to root", st.Uid, uid)
+	}
+	return ""
 }
 
 func (c Config) allowed() []string {

@@ -87,6 +87,23 @@ func TestConfigRefuses(t *testing.T) {
 	}
 }
 
+// In such a directory another user can put a listener in the place of a worker's socket.
+func TestTempDirThatAllMayWriteNeedsTheStickyBit_Found15(t *testing.T) {
+	dir := shortDir(t)
+	require.NoError(t, os.Chmod(dir, 0o777))
+	_, err := task.New(task.Config{TempDir: dir})
+	var e *task.ConfigError
+	require.ErrorAs(t, err, &e)
+	assert.Equal(t, "TempDir", e.Field)
+	assert.Equal(t, dir, e.Value)
+	assert.Contains(t, e.Rule, "every user may write in it (mode 0777)")
+	for _, mode := range []os.FileMode{0o777 | os.ModeSticky, 0o775, 0o700} {
+		require.NoError(t, os.Chmod(dir, mode))
+		_, err = task.New(task.Config{TempDir: dir})
+		assert.NoError(t, err, mode)
+	}
+}
+
 func TestNegativePushAndDrainTimeoutsMeanNone(t *testing.T) {
 	_, err := task.New(task.Config{TempDir: shortDir(t), PushTimeout: -1, DrainTimeout: -1})
 	assert.NoError(t, err)

@@ -27,6 +27,34 @@ func TestWorkersShareTheProcessors_Row69(t *testing.T) {
 	}
 }
 
+// A directory of another user is refused, but root may use any.
+func TestTempDirOfAnotherUserIsRefused_Found15(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		owner, uid int
+		rule       string
+	}{
+		{"ours", 1000, 1000, ""},
+		{"root's", 0, 1000, ""},
+		{"ours, who are root", 0, 0, ""},
+		{"another user's, for root", 1001, 0, ""},
+		{"another user's", 1001, 1000, "it belongs to user 1001, but must belong to user 1000, which is ours, or to root"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			assert.Equal(t, c.rule, safeDir(ownedDir{uid: uint32(c.owner)}, c.uid))
+		})
+	}
+}
+
+// ownedDir describes a directory of a user that only this user may write in.
+type ownedDir struct {
+	os.FileInfo
+	uid uint32
+}
+
+func (d ownedDir) Mode() os.FileMode { return os.ModeDir | 0o755 }
+func (d ownedDir) Sys() any          { return &syscall.Stat_t{Uid: d.uid} }
+
 // hold is a task that reports its process to a test and runs until the test lets it go.
 var hold = Define("test.hold", func(_ context.Context, addr string) (string, error) {
 	c, err := net.Dial("unix", addr)

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/taskd-go/task/internal/sys"
 	"github.com/taskd-go/task/protocol"
 	"github.com/taskd-go/task/sharedstate"
 )
@@ -154,12 +155,12 @@ func (c *Client) pollTarget(b *budget, to target, poll time.Duration) (*Failure,
 	return c.checkTarget(b, to)
 }
 
-// connect opens the connection. EAGAIN means that the backlog is full, not that the worker is dead:
+// connect opens the connection and checks the user of the process that listens. EAGAIN means that the backlog is full, not that the worker is dead:
 // connect tries again.
 func (c *Client) connect(b *budget, to target) (*net.UnixConn, *Failure, outcome) {
 	addr := &net.UnixAddr{Net: "unix", Name: c.cfg.SocketPath(to.index)}
 	for poll := minPoll; ; poll = min(2*poll, maxPoll) {
-		conn, err := net.DialUnix("unix", nil, addr)
+		conn, err := dialTrusted(addr)
 		if err == nil {
 			return conn, nil, final
 		}
@@ -170,6 +171,24 @@ func (c *Client) connect(b *budget, to target) (*net.UnixConn, *Failure, outcome
 			return nil, f, o
 		}
 	}
+}
+
+// dialTrusted connects to addr. A process of another user may have put a socket of its own there, so
+// the peer must be a process of this user or of root.
+func dialTrusted(addr *net.UnixAddr) (*net.UnixConn, error) {
+	conn, err := net.DialUnix("unix", nil, addr)
+	if err != nil {
+		return nil, err
+	}
+	peer, err := sys.Peer(conn)
+	if err == nil {
+		err = peer.Check()
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, nil
 }
 
 // greet reads the greeting.

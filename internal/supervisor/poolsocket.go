@@ -158,13 +158,8 @@ func trustedPeer(c *net.UnixConn) (pid int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if !peer.Trusted() {
-		return 0, fmt.Errorf(
-			"the process %d at the other end belongs to user %d, we are user %d",
-			peer.PID,
-			peer.UID,
-			os.Getuid(),
-		)
+	if err := peer.Check(); err != nil {
+		return 0, err
 	}
 	return peer.PID, nil
 }
