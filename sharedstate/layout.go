@@ -103,8 +103,8 @@ type hotLine struct {
 }
 
 type hotWords struct {
-	load atomic.Uint32
-	_    uint32
+	load  atomic.Uint32
+	cause atomic.Uint32 // number of a Reason; 0: the worker knows none for which it will be ended
 	counters
 }
 

@@ -169,6 +169,7 @@ func (r ParentRow) Free() {
 func (r Row) clear() {
 	h := r.hot()
 	h.load.Store(0)
+	h.cause.Store(0)
 	h.counters.clear()
 
 	l := r.life()

@@ -69,6 +69,18 @@ func (r Row) Ended(g uint64) (e End, ok bool) {
 	return e, true
 }
 
+// Cause returns why the process of generation g will be or was ended, as far as the worker itself
+// knows, and "" if it knows no cause or the row belongs to another generation.
+func (r Row) Cause(g uint64) (why tasktype.Reason) {
+	r.t.consistent(func() {
+		why = reasonOf(r.hot().cause.Load())
+		if r.life().generation.Load() != g {
+			why = ""
+		}
+	})
+	return why
+}
+
 func (r Row) hot() *hotLine  { return &r.t.hot[r.n] }
 func (r Row) life() *life    { return &r.t.lives[r.n] }
 func (r Row) maps() *bitmaps { return &r.t.maps[r.n] }

@@ -1,5 +1,7 @@
 package sharedstate
 
+import "github.com/taskd-go/task/tasktype"
+
 // An Outcome says how a task that held a slot ended.
 type Outcome uint8
 
@@ -32,6 +34,11 @@ func (r WorkerRow) SetAccepting(on bool) {
 	}
 	r.hot().load.Or(acceptingBit)
 	r.t.bump()
+}
+
+// SetCause says why the worker will be ended. Later causes change nothing.
+func (r WorkerRow) SetCause(why tasktype.Reason) {
+	r.hot().cause.CompareAndSwap(0, numberOf(why))
 }
 
 // Admit takes a slot and counts one accepted package if running < MaxRunning. Otherwise it counts a

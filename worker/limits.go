@@ -231,6 +231,7 @@ func (s *Server) mayDump() bool {
 // by itself, or as lost with the process. The parent replaces the worker and makes it drain; the
 // drain does not wait for this task.
 func (s *Server) hardLimit(k *call) {
+	s.cfg.Row.SetCause(tasktype.ReasonHardLimit)
 	s.cfg.Row.SetAccepting(false)
 	limit := time.Duration(k.hard - k.started)
 	s.log.Error("time limit passed", "worker", s.cfg.Index, "task", k.typ.name, "id", k.taskID, "limit", limit)

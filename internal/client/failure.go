@@ -121,11 +121,14 @@ const endWait = 200 * time.Millisecond
 // closed the connection, and the worker may still read what arrived on it.
 func (c *Client) lost(b *budget, l *link, e evidence, cause error) *Failure {
 	how := "the connection ended"
-	end, ok := c.endOfWorker(b, l, e.at)
-	if ok {
-		if c.cfg.Describe != nil {
-			how = c.cfg.Describe(end)
-		}
+	end, ended := c.endOfWorker(b, l, e.at)
+	if !ended { // the parent is slow; the worker may have said why
+		end.Reason = l.row.Cause(l.Generation)
+	}
+	if (ended || end.Reason != "") && c.cfg.Describe != nil {
+		how = c.cfg.Describe(end)
+	}
+	if ended {
 		if !e.readKnown {
 			e.lastRead, e.readKnown = l.row.LastRead(e.id)
 		}

@@ -207,6 +207,13 @@ func TestLossesAfterTheFrameWasRead(t *testing.T) {
 				return echo(c, pkg)
 			},
 		), before: 1, status: -7, want: NotRun, words: "was lost"},
+		{name: "the worker has said why it will be ended_Found22", pool: func(p *pool) {
+			p.client.cfg.Describe = func(e sharedstate.End) string { return string(e.Reason) }
+			p.worker(0, func(c *fakeConn, _ protocol.Package) error {
+				c.row.SetCause(tasktype.ReasonHardLimit)
+				return errHangUp
+			})
+		}, status: -7, want: MayHaveRun, words: "was lost: hard_limit"},
 		{name: "so does the row of a worker that lives and lost the connection", pool: handles(
 			func(c *fakeConn, pkg protocol.Package) error {
 				if c.packages.Load() > 1 {
