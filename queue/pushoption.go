@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/taskd-go/task/job"
@@ -19,7 +20,8 @@ type PushOption = backend.PushOption
 // millisecond.
 func Delay(d time.Duration) PushOption { return func(o *backend.PushOptions) { o.Delay = d } }
 
-// On names the queue of the job, in place of the default one.
+// On names the queue of the job, in place of the default one: 1 to 191 bytes of UTF-8 without control
+// characters, commas and colons, and without a space at either end.
 func On(queue string) PushOption { return func(o *backend.PushOptions) { o.Queue = queue } }
 
 // Priority sets 0 (low), 1 (normal, the default), 2 (high) or 3 (urgent). Within a queue, workers
@@ -64,12 +66,17 @@ func storableKey(s string) bool {
 }
 
 func checkQueue(name string) error {
-	if name == "" || !storableKey(name) {
-		return &ConfigError{Option: "queue", Value: fmt.Sprintf("%q", name),
-			Rule: fmt.Sprintf("must be 1 to %d bytes of UTF-8 without NUL", backend.MaxKey)}
+	if name == "" || !storableKey(name) || strings.ContainsAny(name, ",:") ||
+		strings.ContainsFunc(name, unicode.IsControl) || strings.TrimSpace(name) != name {
+		return &ConfigError{Option: "queue", Value: fmt.Sprintf("%q", name), Rule: "must be " + queueRule}
 	}
 	return nil
 }
+
+// queueRule keeps out the characters that separate names in Queues, and those that lists of queues
+// cannot show.
+var queueRule = fmt.Sprintf("1 to %d bytes of UTF-8 without control characters, commas and colons, and without a space "+
+	"at either end", backend.MaxKey)
 
 // checkQueues is checkQueue, except that "" means every queue.
 func checkQueues(name string) error {
@@ -98,7 +105,7 @@ func (q *Queue) message(e job.Envelope, o backend.PushOptions) (m backend.Messag
 		return m, err
 	}
 	m = backend.Message{
-		Queue: o.Queue, Envelope: e, Delay: max(o.Delay, 0), Priority: o.Priority, Attempts: max(e.Attempt, 1) - 1,
+		Queue: o.Queue, Envelope: e, Delay: max(o.Delay, 0), Priority: o.Priority, Attempts: min(max(e.Attempt, 1)-1, job.Unlimited-1),
 		Backoff: o.Backoff, Timeout: o.Timeout, OnTaken: o.OnTaken,
 	}
 	if o.OnTaken != 0 {

@@ -3,6 +3,7 @@ package queue_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,4 +97,25 @@ func TestTheSyncDriverRefusesWhatNeedsAStore(t *testing.T) {
 	n, err := q.Size(ctx, "")
 	require.NoError(t, err)
 	assert.Zero(t, n)
+}
+
+func TestAQueueNameThatNoWorkerCanServeIsRefused_Found80(t *testing.T) {
+	reg, err := job.NewRegistry(queue.HandlerFor[*greet]())
+	require.NoError(t, err)
+	q := queue.NewSync(reg)
+	var config *queue.ConfigError
+	for _, name := range []string{"mail:high", "a,b", " x", "x ", "mail:3", "a\nb", "a\x00", "a\x7f", "\xff", "a\u0085b",
+		strings.Repeat("q", 192)} {
+		_, err := q.Push(t.Context(), &greet{Name: "Ada"}, queue.On(name))
+		assert.ErrorAs(t, err, &config, "push on %q", name)
+		_, err = q.PushMany(t.Context(), []queue.Job{&greet{Name: "Ada"}}, queue.On(name))
+		assert.ErrorAs(t, err, &config, "push many on %q", name)
+		named := queue.NewSync(reg, queue.DefaultQueue(name))
+		_, err = named.Push(t.Context(), &greet{Name: "Ada"})
+		assert.ErrorAs(t, err, &config, "push on the default queue %q", name)
+	}
+	for _, name := range []string{"mail", "a b", "Grüße", strings.Repeat("q", 191)} {
+		_, err := q.Push(t.Context(), &greet{Name: "Ada"}, queue.On(name))
+		assert.NoError(t, err, name)
+	}
 }

@@ -114,7 +114,7 @@ func parseQueues(spec string) (queues []backend.Weight, err error) {
 		}
 		if checkQueue(w.Queue) != nil || seen[w.Queue] {
 			return nil, &ConfigError{Option: "Queues", Value: fmt.Sprintf("%q", spec),
-				Rule: fmt.Sprintf("must be different names of 1 to %d bytes of UTF-8 with commas between", backend.MaxKey)}
+				Rule: "must be different names with commas between, each " + queueRule}
 		}
 		seen[w.Queue] = true
 		queues = append(queues, w)
@@ -150,6 +150,11 @@ func draw(queues []backend.Weight, paused []string) (names []string) {
 }
 
 func (o *workerOptions) check() error {
+	for _, w := range o.queues {
+		if err := checkQueue(w.Queue); err != nil && o.err == nil {
+			return err
+		}
+	}
 	switch {
 	case o.err != nil:
 		return o.err

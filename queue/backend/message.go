@@ -8,7 +8,7 @@ import (
 
 // A Message is a job that is pushed into a store.
 type Message struct {
-	Queue    string       // 1 to MaxKey bytes of UTF-8 without NUL
+	Queue    string       // 1 to MaxKey bytes of UTF-8; see queue.On
 	Envelope job.Envelope // the job, for stores that keep parts of it beside the payload
 	Payload  []byte       // the encoded Envelope; a Delivery has the same bytes
 

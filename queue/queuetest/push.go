@@ -83,7 +83,7 @@ var pushes = []behaviour{
 		for i, name := range names {
 			js[i] = fixture.NewScript(s, &fixture.Script{Times: i + 3}).Job(name)
 		}
-		_, err := s.Q.PushMany(s.Context(), js, queue.On("q\x1e'"), queue.Priority(2), queue.Delay(1500*time.Microsecond),
+		_, err := s.Q.PushMany(s.Context(), js, queue.On("q'"), queue.Priority(2), queue.Delay(1500*time.Microsecond),
 			queue.Backoff(3*time.Second))
 		require.NoError(s, err)
 		_, err = s.Q.PushMany(s.Context(), js[:1], queue.Timeout(time.Nanosecond), queue.Tries(job.Unlimited))
@@ -95,7 +95,7 @@ var pushes = []behaviour{
 			require.NoError(s, info.Envelope.Bind(&j))
 			assert.Equal(s, js[i], j)
 			assert.Equal(s, i+3, info.MaxAttempts)
-			assert.Equal(s, "q\x1e'", info.Queue)
+			assert.Equal(s, "q'", info.Queue)
 			assert.Equal(s, 2, info.Priority)
 			assert.Zero(s, info.Attempts)
 			assert.Equal(s, s.Now+2, info.AvailableAt.UnixMilli())
