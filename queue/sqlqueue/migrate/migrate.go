@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
@@ -35,7 +36,7 @@ func Down(ctx context.Context, db *sql.DB, d sqlqueue.Dialect, t sqlqueue.Tables
 	if _, err := p.DownTo(ctx, 0); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
-	if _, err := db.ExecContext(ctx, "DROP TABLE "+t.Migrated()); err != nil {
+	if _, err := db.ExecContext(ctx, "DROP TABLE "+migrated(d, t)); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
@@ -54,13 +55,22 @@ func Pending(ctx context.Context, db *sql.DB, d sqlqueue.Dialect, t sqlqueue.Tab
 	return pending, nil
 }
 
+// migrated returns the name of goose's table as the database has it: PostgreSQL stores a name without
+// quotes in lower case, and goose looks for it as it is written.
+func migrated(d sqlqueue.Dialect, t sqlqueue.Tables) string {
+	if d == sqlqueue.PostgreSQL {
+		return strings.ToLower(t.Migrated())
+	}
+	return t.Migrated()
+}
+
 func provider(db *sql.DB, d sqlqueue.Dialect, t sqlqueue.Tables) (*goose.Provider, error) {
 	dialects := map[sqlqueue.Dialect]database.Dialect{
 		sqlqueue.SQLite:     database.DialectSQLite3,
 		sqlqueue.PostgreSQL: database.DialectPostgres,
 		sqlqueue.MySQL:      database.DialectMySQL,
 	}
-	store, err := database.NewStore(dialects[d], t.Migrated())
+	store, err := database.NewStore(dialects[d], migrated(d, t))
 	if err != nil {
 		return nil, fmt.Errorf("migrate: %w", err)
 	}
