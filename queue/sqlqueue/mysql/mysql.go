@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/url"
 	"strings"
 	"time"
@@ -17,8 +18,9 @@ import (
 
 // Open connects to the database that dsn names: a data source name of go-sql-driver/mysql, such as
 // user:password@tcp(host:3306)/database, or a mysql:// URL. The pool has at most 16 connections.
-// Commits survive a power failure only if the server has innodb_flush_log_at_trx_commit=1, its
-// default.
+// Each connection sets autocommit, completion_type, sql_select_limit and a strict sql_mode as the
+// queue needs them, whatever the server and dsn have. Commits survive a power failure only if the
+// server has innodb_flush_log_at_trx_commit=1, its default.
 func Open(ctx context.Context, dsn string) (*sql.DB, error) {
 	config, err := parse(dsn)
 	if err != nil {
@@ -29,6 +31,10 @@ func Open(ctx context.Context, dsn string) (*sql.DB, error) {
 	config.InterpolateParams = true
 	config.ClientFoundRows = true
 	config.Logger = logger{}
+	if config.Params == nil {
+		config.Params = map[string]string{}
+	}
+	maps.Copy(config.Params, session)
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		return nil, fmt.Errorf("mysql: %w", err)
@@ -42,6 +48,15 @@ func Open(ctx context.Context, dsn string) (*sql.DB, error) {
 		return nil, fmt.Errorf("mysql: %w", err)
 	}
 	return db, nil
+}
+
+// session has the variables that the queue depends on. Set otherwise, a server stores nothing, ends
+// the session after a commit, hides rows, or cuts values that are too long.
+var session = map[string]string{
+	"autocommit":       "1",
+	"completion_type":  "'NO_CHAIN'",
+	"sql_select_limit": "18446744073709551615",
+	"sql_mode":         "'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'",
 }
 
 // A logger logs what the driver would print: connections that the server closed.
