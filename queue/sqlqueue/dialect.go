@@ -82,6 +82,9 @@ type dialect interface {
 	// false.
 	nextID() string
 
+	// statementLimit selects how many bytes a statement may have; "" where that is more than ours need.
+	statementLimit() string
+
 	transient(err error) bool // another try of the whole transaction may work
 	duplicate(err error) bool // a unique key is taken
 	missing(err error) bool   // a table or column is missing

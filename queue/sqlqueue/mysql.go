@@ -57,6 +57,8 @@ func (mysql) candidates(queues int) string { return levels(queues, "") }
 // step.
 func (mysql) nextID() string { return "SELECT @@auto_increment_increment" }
 
+func (mysql) statementLimit() string { return "SELECT @@max_allowed_packet" }
+
 func (mysql) transient(err error) bool { return contains(err, "Error 1213", "Error 1205") }
 func (mysql) duplicate(err error) bool { return contains(err, "Error 1062") }
 func (mysql) tooLarge(err error) bool {

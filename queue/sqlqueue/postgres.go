@@ -54,6 +54,8 @@ func (postgres) passLocked() string { return " FOR UPDATE SKIP LOCKED" }
 func (postgres) candidates(queues int) string { return levels(queues, postgres{}.passLocked()) }
 func (postgres) nextID() string               { return "" }
 
+func (postgres) statementLimit() string { return "" }
+
 func (postgres) transient(err error) bool { return sqlState(err, "40001", "40P01", "55P03") }
 func (postgres) duplicate(err error) bool { return sqlState(err, "23505") }
 func (postgres) tooLarge(err error) bool  { return sqlState(err, "54000") }

@@ -149,8 +149,12 @@ func (s *Store) insertChunks(ctx context.Context, tx *sql.Tx, messages []backend
 	if err != nil {
 		return nil, err
 	}
+	limit, err := s.chunkBytes(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
 	for len(messages) > 0 {
-		n := alike(messages)
+		n := alike(messages, limit)
 		statement, args, err := s.d.insertMany(messages[:n], now)
 		if err != nil {
 			return nil, err
@@ -165,17 +169,30 @@ func (s *Store) insertChunks(ctx context.Context, tx *sql.Tx, messages []backend
 }
 
 // alike returns how many messages, from the first on, one INSERT can store. They agree in the
-// columns for which manyJSON has one value.
-func alike(messages []backend.Message) (n int) {
+// columns for which manyJSON has one value, and their payloads have limit bytes together.
+func alike(messages []backend.Message, limit int) (n int) {
+	const others = 512 // bytes of the columns beside the payload, at most
 	first := &messages[0]
+	size := len(first.Payload) + others
 	for n = 1; n < min(chunk, len(messages)); n++ {
 		m := &messages[n]
-		if m.Queue != first.Queue || m.Priority != first.Priority || m.Attempts != first.Attempts || m.Delay != first.Delay ||
-			backoffMS(m) != backoffMS(first) {
+		size += len(m.Payload) + others
+		if size > limit || m.Queue != first.Queue || m.Priority != first.Priority || m.Attempts != first.Attempts ||
+			m.Delay != first.Delay || backoffMS(m) != backoffMS(first) {
 			break
 		}
 	}
 	return n
+}
+
+// chunkBytes returns how many bytes of payloads one INSERT may have. Escaped they are up to twice as
+// long.
+func (s *Store) chunkBytes(ctx context.Context, x runner) (n int, err error) {
+	n = 128 << 20
+	if limit := s.d.statementLimit(); limit != "" {
+		err = s.each(ctx, x, limit, nil, func(rows *sql.Rows) error { return rows.Scan(&n) })
+	}
+	return n / 2, err
 }
 
 // manyValues is insertMany with ten parameters a row.

@@ -54,6 +54,8 @@ func (sqlite) passLocked() string { return "" }
 func (sqlite) candidates(queues int) string { return levels(queues, "") }
 func (sqlite) nextID() string               { return "" }
 
+func (sqlite) statementLimit() string { return "" }
+
 func (sqlite) transient(err error) bool {
 	return contains(err, "database is locked", "SQLITE_BUSY", "database table is locked")
 }
