@@ -48,6 +48,8 @@ type session struct {
 	orders     backend.Orders
 	restart    int64 // orders.Restart at the first look
 	maintainAt time.Time
+	stuck      []backend.Receipt // lapsed reservations that could not be ended
+	stuckTill  time.Time         // when they are tried again
 	quickTill  time.Time
 	pause      time.Duration
 }

@@ -32,12 +32,19 @@ type Delivery struct {
 	LeaseUntil  time.Time
 	ReservedBy  string // the name of the worker
 
+	// Fault says what the store cannot read of the message, such as a number that another program
+	// wrote as a text; nil: nothing. The job does not run: it becomes a dead letter.
+	Fault error
+
 	Receipt Receipt
 }
 
-// Envelope decodes the payload. Attempts and MaxAttempts of the delivery override its attempt and
+// Envelope returns Fault, or decodes the payload. Attempts and MaxAttempts of the delivery override its attempt and
 // maxAttempts. If the payload has no id, the envelope gets the FallbackID.
 func (d *Delivery) Envelope() (job.Envelope, error) {
+	if d.Fault != nil {
+		return job.Envelope{}, d.Fault
+	}
 	e, err := job.Decode(d.Payload)
 	if err != nil {
 		return e, err

@@ -28,7 +28,10 @@ type level struct {
 type place struct{ at, id int64 }
 
 const reserve = "UPDATE {jobs} SET reserved_token = ?, reserved_at = {now}, lease_until = {now} + ?, " +
-	"attempts = attempts + 1, seq = seq + 1"
+	"attempts = attempts + CASE WHEN attempts < 2147483647 THEN 1 ELSE 0 END, " + countSeq
+
+// countSeq counts seq up. Another program may have set it to the largest number.
+const countSeq = "seq = CASE WHEN seq < 9223372036854775807 THEN seq + 1 ELSE 0 END"
 
 // claim reserves up to limit due jobs, counts an attempt of each, and returns them in their order.
 func (s *Store) claim(ctx context.Context, c claim) (rows []*row, err error) {
@@ -98,7 +101,7 @@ func (s *Store) lockAndReserve(ctx context.Context, tx *sql.Tx, c claim, candida
 	err = s.each(ctx, tx, statement, args, func(r *sql.Rows) error {
 		var now int64
 		row, err := scanRow(r, &now)
-		row.attempts++
+		row.attempts = min(row.attempts+1, maxCount)
 		row.token = sql.NullString{String: c.token, Valid: true}
 		row.reservedAt = sql.NullInt64{Int64: now, Valid: true}
 		row.leaseUntil = sql.NullInt64{Int64: now + c.lease.Milliseconds(), Valid: true}
@@ -119,7 +122,7 @@ func (s *Store) renew(
 ) (held []int64, err error) {
 	cond, args := s.reservations(ids, tokens)
 	err = s.inTx(ctx, func(tx *sql.Tx) (err error) {
-		held, err = s.change(ctx, tx, "UPDATE {jobs} SET lease_until = {now} + ?, seq = seq + 1",
+		held, err = s.change(ctx, tx, "UPDATE {jobs} SET lease_until = {now} + ?, "+countSeq,
 			[]any{lease.Milliseconds()}, cond, args)
 		return err
 	})

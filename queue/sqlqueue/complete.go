@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -21,7 +22,8 @@ type ending struct {
 }
 
 const free = "UPDATE {jobs} SET reserved_token = NULL, reserved_at = NULL, lease_until = NULL, " +
-	"attempts = attempts - ?, crashes = crashes + ?, seq = seq + 1, available_at = "
+	"attempts = attempts - ?, crashes = CASE WHEN crashes < 0 THEN 0 ELSE crashes END + ?, " + countSeq +
+	", available_at = "
 
 // Complete implements backend.Consumer. It stores the completions in one transaction, so they fail
 // together.
@@ -98,7 +100,7 @@ func (s *Store) deleteReserved(ctx context.Context, x runner, ids []int64, token
 func (c *consumer) endReservation(ctx context.Context, tx *sql.Tx, e ending) (ok bool, err error) {
 	cond, args := "id = ? AND reserved_token = ?", []any{e.row.id, e.row.token.String}
 	if e.Lapsed { // it may have been renewed since it was read
-		cond, args = cond+" AND lease_until = ?", append(args, e.row.leaseUntil.Int64)
+		cond, args = cond+" AND lease_until = ?", append(args, e.row.leaseAsRead)
 	}
 	var changed []int64
 	if e.Outcome == job.Dead {
@@ -113,7 +115,7 @@ func (c *consumer) endReservation(ctx context.Context, tx *sql.Tx, e ending) (ok
 		if !e.DueAt.IsZero() {
 			due, dueArg = "?", e.DueAt.UnixMilli()
 		}
-		verb, set := free+due, []any{number(e.Uncount), number(e.Crashed), dueArg}
+		verb, set := free+due, []any{zeroOrOne(e.Uncount), zeroOrOne(e.Crashed), dueArg}
 		if !e.lean {
 			verb, set = verb+", payload = ?", append(set, string(e.Payload()))
 		}
@@ -143,7 +145,14 @@ func (c *consumer) endAlone(ctx context.Context, e ending) (ok bool, err error) 
 	}
 }
 
-func number(b bool) int {
+// maxCount is the largest number of the columns that count.
+const maxCount = math.MaxInt32
+
+// count returns the nearest number to n that a column takes: a job whose dead letter cannot be stored
+// would never end.
+func count[N int | int64](n N) int { return int(min(max(n, 0), maxCount)) }
+
+func zeroOrOne(b bool) int {
 	if b {
 		return 1
 	}
@@ -164,25 +173,26 @@ func (c *consumer) bury(ctx context.Context, tx *sql.Tx, e ending) error {
 	_, err = c.exec(ctx, tx, insertFailed+"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now})",
 		r.id, r.queue, storable(letter.Job.JobID), storable(letter.Job.JobType), string(e.Payload()),
 		storable(letter.ErrorClass), storable(letter.Error), string(letter.Reason), history, c.session.Worker,
-		r.attempts-number(e.Uncount), r.crashes+number(e.Crashed), letter.Replays, r.priority, r.maxAttempts,
-		r.backoffMS, r.timeoutMS, r.uniqueKey, r.createdAt)
+		count(r.attempts-zeroOrOne(e.Uncount)), count(r.crashes+zeroOrOne(e.Crashed)), count(letter.Replays),
+		r.priority, r.maxAttempts, r.backoffMS, r.timeoutMS, r.uniqueKey, r.createdAt)
 	return err
 }
 
 // buryLean stores the dead letter of a row with the payload of the row as it is and only the last
 // error.
 func (c *consumer) buryLean(ctx context.Context, tx *sql.Tx, e ending, cond string, condArgs []any) error {
-	letter := e.Letter
+	letter, r := e.Letter, e.row
 	history, err := historyOf(letter.Job, letter.Attempts[len(letter.Attempts)-1:])
 	if err != nil {
 		return err
 	}
 	// PostgreSQL infers the types of these numbers from the columns that they are added to.
-	const columns = "SELECT id, queue, ?, ?, payload, ?, ?, ?, ?, ?, attempts - ?, crashes + ?, crashes - crashes + ?, " +
-		"priority, max_attempts, backoff_ms, timeout_ms, unique_key, created_at, {now} FROM {jobs} WHERE "
+	const columns = "SELECT id, queue, ?, ?, payload, ?, ?, ?, ?, ?, attempts - attempts + ?, " +
+		"crashes - crashes + ?, crashes - crashes + ?, priority, max_attempts, backoff_ms, timeout_ms, unique_key, created_at, {now} FROM {jobs} WHERE "
 	args := []any{
 		storable(letter.Job.JobID), storable(letter.Job.JobType), storable(letter.ErrorClass), storable(letter.Error),
-		string(letter.Reason), history, c.session.Worker, number(e.Uncount), number(e.Crashed), letter.Replays,
+		string(letter.Reason), history, c.session.Worker, count(r.attempts - zeroOrOne(e.Uncount)),
+		count(r.crashes + zeroOrOne(e.Crashed)), count(letter.Replays),
 	}
 	_, err = c.exec(ctx, tx, insertFailed+columns+cond, append(args, condArgs...)...)
 	return err

@@ -139,13 +139,18 @@ func scanFailed(rows *sql.Rows) (f letter, err error) {
 	var history []byte
 	var failedAt int64
 	r := &f.row
+	var attempts, crashes, replays, priority int64
 	err = rows.Scan(&f.ID, &r.id, &r.queue, &f.JobID, &f.Type, &r.payload, &f.ErrorClass, &f.Error, &f.Reason, &history,
-		&f.FailedBy, &f.Attempts, &f.Crashes, &f.Replays, &r.priority, &r.maxAttempts, &r.backoffMS, &r.timeoutMS,
-		&r.uniqueKey, &r.createdAt, &failedAt)
+		&f.FailedBy, r.number("attempts", &attempts), r.number("crashes", &crashes), r.number("replays", &replays),
+		r.number("priority", &priority), r.nullNumber("max_attempts", &r.maxAttempts),
+		r.nullNumber("backoff_ms", &r.backoffMS), r.nullNumber("timeout_ms", &r.timeoutMS), &r.uniqueKey,
+		r.number("created_at", &r.createdAt), r.number("failed_at", &failedAt))
 	if err != nil {
 		return f, err
 	}
 	_ = json.Unmarshal(history, &f.History) // a text of another program that is no JSON must not hide the letter
+	f.Attempts, f.Crashes, f.Replays = count(attempts), count(crashes), count(replays)
+	r.priority = min(count(priority), backend.MaxPriority)
 	f.Row, f.Queue, f.Payload = r.idText(), r.queue, string(r.payload)
 	f.CreatedAt, f.FailedAt = time.UnixMilli(r.createdAt), time.UnixMilli(failedAt)
 	return f, nil

@@ -132,11 +132,13 @@ func (s *Store) countFree(ctx context.Context, queue string, now int64, c *backe
 	if queue != "" {
 		return s.countQueue(ctx, queue, now, c)
 	}
+	seen := map[string]bool{}
 	for min(c.Ready, c.Delayed) < backend.MaxCount {
 		next, found, err := s.nextQueue(ctx, queue)
-		if err != nil || !found {
+		if err != nil || !found || seen[next] { // in SQLite a BLOB comes after every text, its own too
 			return err
 		}
+		seen[next] = true
 		if err := s.countQueue(ctx, next, now, c); err != nil {
 			return err
 		}

@@ -70,7 +70,7 @@ func runSuite(t *testing.T, db database) {
 	}{
 		{"SQL push", pushSQLCases}, {"SQL unique", uniqueSQLCases}, {"SQL work", workSQLCases}, {"SQL lease", leaseSQLCases},
 		{"SQL replay", replaySQLCases}, {"faults", faultSQLCases}, {"outage", outageSQLCases}, {"announcements",
-			notifySQLCases},
+			notifySQLCases}, {"found", foundSQLCases},
 	} {
 		t.Run(g.name, func(t *testing.T) {
 			for _, c := range g.cases {
@@ -196,4 +196,10 @@ func isRenewal(statement string) bool { return strings.Contains(statement, "SET 
 // completes tells the statement that removes finished jobs.
 func (s *sqlFixture) completes(statement string) bool {
 	return strings.HasPrefix(statement, "DELETE FROM "+s.table("jobs"))
+}
+
+// brokenArgs is broken for a hook that sees the arguments as one text too.
+func (s *sqlFixture) brokenArgs(hook func(statement, args string) error) *queue.Queue {
+	s.Helper()
+	return s.hooked(func(_ context.Context, c *sqltest.Call) error { return hook(c.Statement, fmt.Sprint(c.Args)) })
 }

@@ -40,7 +40,7 @@ func (h *stepHook) kind(c *sqltest.Call) write {
 		return burying
 	case strings.Contains(s, "DELETE FROM "+h.jobs+" "):
 		return completing
-	case strings.Contains(s, "attempts = attempts + 1"):
+	case strings.Contains(s, "attempts = attempts + "):
 		return claiming
 	case strings.Contains(s, "reserved_token = NULL"):
 		if len(c.Args) > 0 && c.Args[0].Value == int64(1) { // the attempts that are subtracted
