@@ -243,7 +243,7 @@ func (p *process) serve() int {
 	gone := p.gone
 	p.server.Ready()
 	p.tell(control.Message{Kind: control.KindReady, Names: registry.Names()})
-	draining := false
+	draining, signaled := false, false
 	for {
 		select {
 		case m := <-p.messages:
@@ -252,8 +252,12 @@ func (p *process) serve() int {
 			gone, draining = nil, true
 			p.drain(p.handover.DrainTimeout, false)
 		case <-p.signals:
-			if draining {
+			if signaled {
 				return exitSignaled
+			}
+			signaled = true
+			if draining {
+				continue // the first signal asks for what is already under way
 			}
 			draining = true
 			p.tell(control.Message{Kind: control.KindDraining, Reason: "signal"})
