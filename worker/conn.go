@@ -275,6 +275,21 @@ func (c *conn) setReadDeadline() {
 	_ = c.nc.SetReadDeadline(until)
 }
 
+// hungUp waits until the connection ends, by the peer or by a failed write. It returns false if this
+// system does not notice that.
+func (c *conn) hungUp() bool {
+	for {
+		c.mu.Lock()
+		c.midFrame, c.mayRead = false, time.Time{}
+		c.setReadDeadline()
+		c.mu.Unlock()
+		err := sys.AwaitHangup(c.nc)
+		if !errors.Is(err, os.ErrDeadlineExceeded) { // drain may set a deadline after the reset
+			return err == nil || errors.Is(err, net.ErrClosed)
+		}
+	}
+}
+
 // drain ends the reading of new packages. On systems where closing the reading side is no barrier,
 // it notifies the peer first, which may send on until it half-closes or the grace is over.
 func (c *conn) drain() {

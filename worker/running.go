@@ -110,12 +110,28 @@ func (s *Server) Cut(cause error) {
 	s.endContexts(cause, func(*call) bool { return true })
 }
 
-// callerGone ends the contexts of the calls with WithCancel. A worker that drains has closed its
-// reading side itself and cannot find out that a caller is gone.
+// callerGone ends the contexts of the calls with WithCancel on c, which is read no further. A worker
+// that drains has closed its reading side itself; it waits for the end of the whole connection.
 func (s *Server) callerGone(c *conn) {
-	if s.isDraining() {
+	if !s.isDraining() {
+		s.endCancelled(c)
 		return
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k := s.running.first; k != nil; k = k.next {
+		if k.cancel && k.c == c {
+			s.wg.Go(func() {
+				if c.hungUp() {
+					s.endCancelled(c)
+				}
+			})
+			return
+		}
+	}
+}
+
+func (s *Server) endCancelled(c *conn) {
 	s.endContexts(ErrCallerGone, func(k *call) bool { return k.cancel && k.c == c })
 }
 
