@@ -230,9 +230,9 @@ var faultSQLCases = []sqlCase{
 			s.Poll("more looks", func() bool { return looks.Load() >= after })
 		}
 		s.Poll("some jobs", func() bool { return runs.Load() >= 100 })
-		moreLooks(3) // until the worker has filled what it fills
+		moreLooks(2) // until the worker has filled what it fills
 		before := runs.Load()
-		moreLooks(3)
+		moreLooks(2)
 		assert.Equal(s, before, runs.Load())
 		cancel()
 		require.NoError(s, wait())
