@@ -60,6 +60,7 @@ func newCommand() *command {
 		Long:  rootHelp,
 		Example: `  taskd serve --workers 8         run a pool until SIGTERM
   taskd status --watch            show its workers until Ctrl-C`,
+		Version:       buildText(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -68,11 +69,14 @@ func newCommand() *command {
 			return err
 		},
 	}
+	c.root.SetVersionTemplate("{{.Version}}")
+	c.root.Flags().Bool("version", false, "print the version of taskd")
 	r.AddFlag(c.root.PersistentFlags())
 	tasks := builtin.TaskNames()
 	c.root.AddCommand(
 		poolcmd.Serve(r, builtin.NewTasks()), poolcmd.Call(tasks), poolcmd.Async(tasks), poolcmd.Status(),
-		queuecmd.New(database.NewTarget(r), r, &builtin.Jobs{}), builtin.Guard(),
+		queuecmd.New(database.NewTarget(r), r, &builtin.Jobs{}), version(c.root.Version),
+		builtin.Guard(),
 	)
 	return c
 }
