@@ -199,11 +199,11 @@ func (s *session) busy() bool {
 	return s.running > 0
 }
 
-// idle reports whether no job runs and all completions are stored.
+// idle reports whether all slots are free and all completions are stored.
 func (s *session) idle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.running == 0 && len(s.held) == 0
+	return s.occupied == 0 && len(s.held) == 0
 }
 
 // await returns when there may be something to take or to maintain.
